@@ -12,14 +12,20 @@
 
 #include <stdint.h>
 
+#ifdef _WIN32
+#define WSFRAME_API __declspec(dllexport)
+#else
+#define WSFRAME_API __attribute__((visibility("default")))
+#endif
+
 /*
  * XORs bytes[start .. start+length) in place. Byte i of the range meets byte
  * i & 3 of key, lowest byte first.
  */
-void wsframe_mask(uint8_t *bytes, double start, double length, int32_t key);
+WSFRAME_API void wsframe_mask(uint8_t *bytes, double start, double length, int32_t key);
 
 /* The same from source into target, one pass. The ranges may overlap in any way. */
-void wsframe_mask_into(uint8_t *target, double target_start,
+WSFRAME_API void wsframe_mask_into(uint8_t *target, double target_start,
                        const uint8_t *source, double source_start,
                        double length, int32_t key);
 
@@ -32,7 +38,7 @@ void wsframe_mask_into(uint8_t *target, double target_start,
  * 4 words; words is the size of the whole table in 32-bit words.
  * Returns the number of rows. See src/backend/backend.ts for rows and stops.
  */
-uint32_t wsframe_scan(const uint8_t *source, double start, double length,
+WSFRAME_API uint32_t wsframe_scan(const uint8_t *source, double start, double length,
                       uint8_t *target, double target_start, uint32_t *table,
                       uint32_t words, uint32_t flags, double max_payload_length);
 
@@ -67,12 +73,12 @@ enum {
   WSFRAME_CPU_NEON = 4,
   WSFRAME_CPU_SIMD128 = 8,
 };
-uint32_t wsframe_cpu(void);
+WSFRAME_API uint32_t wsframe_cpu(void);
 
 /*
  * Uses the kernel with this bit from now on, for tests and the self-test; 0 means the
  * best one. Returns the bit in use afterwards (unchanged if it cannot run).
  */
-uint32_t wsframe_use_kernel(uint32_t kernel);
+WSFRAME_API uint32_t wsframe_use_kernel(uint32_t kernel);
 
 #endif
