@@ -46,18 +46,19 @@ export interface Backend {
 
   /**
    * Walks the frames that are complete in `source[start .. start + length)`
-   * (`length` at most {@linkcode MAX_SCAN_LENGTH}): checks every header, writes one
-   * row per frame to `table` and, unless `target` is null, writes every masked
-   * payload unmasked to `target`, at `targetStart` plus the payload's offset from
-   * `start`; of unmasked frames nothing is written. `target` may be `source` with
-   * `targetStart === start` (in place); any other overlap is not allowed.
+   * (`length` at most {@linkcode MAX_SCAN_LENGTH}): checks every header (`flags` as in
+   * `check.ts`), writes one row per frame to `table` and, unless `target` is null,
+   * writes every masked payload unmasked to `target`, at `targetStart` plus the
+   * payload's offset from `start`; of unmasked frames nothing is written. `target`
+   * may be `source` with `targetStart === start` (in place); any other overlap is
+   * not allowed.
    *
    * Stops at the first fault (also one that an incomplete header already shows),
    * at the first incomplete frame, and when the table is full. Returns how many
    * rows were written; `table[SCAN_CONSUMED]` is where the last complete frame
    * ends, counted from `start`, and `table[SCAN_FAULT]` is 0 or the number of the
-   * fault found there (`HEADER_FAULTS` in check.ts). With a full table the fault is 0
-   * and the caller goes on from there.
+   * fault found there (`HEADER_FAULTS` in `check.ts`). With a full table the fault is
+   * 0 and the caller goes on from there.
    */
   scan(
     source: Uint8Array,
@@ -86,7 +87,7 @@ export const MAX_SCAN_LENGTH: number = 2 ** 30;
 
 /** Word of the scan table: bytes consumed by complete frames. */
 export const SCAN_CONSUMED = 0;
-/** Word of the scan table: 0, or a number from `HEADER_FAULTS` in check.ts. */
+/** Word of the scan table: 0, or the number of a fault. */
 export const SCAN_FAULT = 1;
 /** Where the rows begin, in words. Words 2 and 3 are reserved. */
 export const SCAN_ROWS = 4;
@@ -97,12 +98,3 @@ export const SCAN_ROWS = 4;
  * (0 without one).
  */
 export const SCAN_ROW_WORDS = 4;
-
-/** Scan flag: a frame without mask is a fault (the reader is a server). */
-export const SCAN_EXPECT_MASK = 1;
-/** Scan flag: a frame with mask is a fault (the reader is a client). */
-export const SCAN_EXPECT_NO_MASK = 2;
-/** Scan flag: RSV1 is allowed on Text and Binary. */
-export const SCAN_ALLOW_RSV1 = 4;
-/** Scan flag: only the two length limits are checked. */
-export const SCAN_NO_CHECKS = 8;

@@ -1,0 +1,437 @@
+/**
+ * The engine in TypeScript: runs everywhere, and is what the others must agree
+ * with. Bytes one by one where a word view would cost more than it saves, machine
+ * words above.
+ *
+ * @module
+ */
+
+import {
+  type Backend,
+  type Candidate,
+  SCAN_CONSUMED,
+  SCAN_FAULT,
+} from "./backend.ts";
+import { SCAN_ROW_WORDS, SCAN_ROWS } from "./backend.ts";
+import { parsed, parseHeader } from "../header.ts";
+
+/**
+ * BigUint64Array arithmetic becomes machine words in V8 and heap BigInts in
+ * JavaScriptCore, 40 times slower there. V8 is told by the form of its stack traces,
+ * which Bun copies.
+ */
+const WIDE: boolean = !("Bun" in globalThis) &&
+  String(new Error("x").stack).startsWith("Error: x\n    at ");
+
+/** The size of a word in bytes. */
+const WORD: number = WIDE ? 8 : 4;
+
+/**
+ * From so many bytes on a word view pays. Measured: a view costs 25-50 ns; the byte
+ * loop does 2.5 bytes per ns in V8 and up to 3.7 in JavaScriptCore.
+ */
+const MIN_WORD_BYTES: number = WIDE ? 64 : 112;
+
+/** The same where the view exists already, in a scan. */
+const MIN_SCAN_WORD_BYTES = 24;
+
+const LITTLE_ENDIAN: boolean =
+  new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
+
+type Words = BigUint64Array | Int32Array;
+
+const keyPair: Int32Array = new Int32Array(2);
+const keyWord: BigUint64Array = new BigUint64Array(keyPair.buffer);
+
+/** The key as it stands after `count` more bytes. */
+export function rotateKey(key: number, count: number): number {
+  const bits = (count & 3) << 3;
+  // A shift by 32 is a shift by 0, so that no rotation needs no branch.
+  return key >>> bits | key << (32 - bits);
+}
+
+/** Loops over bytes, in place. */
+export function maskBytes(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  key: number,
+): void {
+  const end = start + length;
+  const key1 = key >>> 8;
+  const key2 = key >>> 16;
+  const key3 = key >>> 24;
+  let i = start;
+  for (const last = end - 3; i < last; i += 4) {
+    bytes[i]! ^= key;
+    bytes[i + 1]! ^= key1;
+    bytes[i + 2]! ^= key2;
+    bytes[i + 3]! ^= key3;
+  }
+  if (i < end) {
+    bytes[i]! ^= key;
+    if (i + 1 < end) {
+      bytes[i + 1]! ^= key1;
+      if (i + 2 < end) bytes[i + 2]! ^= key2;
+    }
+  }
+}
+
+/** Loops over bytes from one place to another, forward. */
+function maskBytesInto(
+  target: Uint8Array,
+  targetStart: number,
+  source: Uint8Array,
+  sourceStart: number,
+  length: number,
+  key: number,
+): void {
+  const shift = targetStart - sourceStart;
+  const end = sourceStart + length;
+  const key1 = key >>> 8;
+  const key2 = key >>> 16;
+  const key3 = key >>> 24;
+  let i = sourceStart;
+  for (const last = end - 3; i < last; i += 4) {
+    target[i + shift] = source[i]! ^ key;
+    target[i + shift + 1] = source[i + 1]! ^ key1;
+    target[i + shift + 2] = source[i + 2]! ^ key2;
+    target[i + shift + 3] = source[i + 3]! ^ key3;
+  }
+  if (i < end) {
+    target[i + shift] = source[i]! ^ key;
+    if (i + 1 < end) {
+      target[i + shift + 1] = source[i + 1]! ^ key1;
+      if (i + 2 < end) target[i + shift + 2] = source[i + 2]! ^ key2;
+    }
+  }
+}
+
+/** XORs words `from` to `to`; `shift` is the index in `target` less that in `source`. */
+function maskWords(
+  target: Words,
+  shift: number,
+  source: Words,
+  from: number,
+  to: number,
+  key: number,
+): void {
+  const word = LITTLE_ENDIAN
+    ? key
+    : key >>> 24 | key >>> 8 & 0xff00 | key << 8 & 0xff0000 | key << 24;
+  if (WIDE) {
+    keyPair[0] = word;
+    keyPair[1] = word;
+    maskWords64(
+      target as BigUint64Array,
+      shift,
+      source as BigUint64Array,
+      from,
+      to,
+      keyWord[0]!,
+    );
+  } else {
+    maskWords32(
+      target as Int32Array,
+      shift,
+      source as Int32Array,
+      from,
+      to,
+      word,
+    );
+  }
+}
+
+function maskWords64(
+  target: BigUint64Array,
+  shift: number,
+  source: BigUint64Array,
+  from: number,
+  to: number,
+  key: bigint,
+): void {
+  let i = from;
+  for (const last = to - 3; i < last; i += 4) {
+    target[i + shift] = source[i]! ^ key;
+    target[i + shift + 1] = source[i + 1]! ^ key;
+    target[i + shift + 2] = source[i + 2]! ^ key;
+    target[i + shift + 3] = source[i + 3]! ^ key;
+  }
+  for (; i < to; i++) target[i + shift] = source[i]! ^ key;
+}
+
+function maskWords32(
+  target: Int32Array,
+  shift: number,
+  source: Int32Array,
+  from: number,
+  to: number,
+  key: number,
+): void {
+  let i = from;
+  for (const last = to - 3; i < last; i += 4) {
+    target[i + shift] = source[i]! ^ key;
+    target[i + shift + 1] = source[i + 1]! ^ key;
+    target[i + shift + 2] = source[i + 2]! ^ key;
+    target[i + shift + 3] = source[i + 3]! ^ key;
+  }
+  for (; i < to; i++) target[i + shift] = source[i]! ^ key;
+}
+
+/** The whole words inside `length` bytes from `byteOffset` on. */
+function wordsOf(
+  buffer: ArrayBufferLike,
+  byteOffset: number,
+  length: number,
+): Words {
+  const count = Math.floor(length / WORD);
+  return WIDE
+    ? new BigUint64Array(buffer, byteOffset, count)
+    : new Int32Array(buffer, byteOffset, count);
+}
+
+/** How far it is from `address` to the next word boundary, in bytes. */
+function toBoundary(address: number): number {
+  return -address & (WORD - 1);
+}
+
+/** {@linkcode Backend.mask} in TypeScript. */
+export function mask(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  key: number,
+): void {
+  if (length < MIN_WORD_BYTES) return maskBytes(bytes, start, length, key);
+  const address = bytes.byteOffset + start;
+  const head = toBoundary(address);
+  const words = wordsOf(bytes.buffer, address + head, length - head);
+  maskBytes(bytes, start, head, key);
+  key = rotateKey(key, head);
+  maskWords(words, 0, words, 0, words.length, key);
+  const done = head + words.length * WORD;
+  maskBytes(bytes, start + done, length - done, key);
+}
+
+/** {@linkcode Backend.maskInto} in TypeScript. */
+export function maskInto(
+  target: Uint8Array,
+  targetStart: number,
+  source: Uint8Array,
+  sourceStart: number,
+  length: number,
+  key: number,
+): void {
+  const to = target.byteOffset + targetStart;
+  const from = source.byteOffset + sourceStart;
+  if (to > from && to < from + length && target.buffer === source.buffer) {
+    // Forward would read what it wrote: let the engine move, then mask.
+    target.set(
+      source.subarray(sourceStart, sourceStart + length),
+      targetStart,
+    );
+    return mask(target, targetStart, length, key);
+  }
+  if (key === 0 && length >= MIN_WORD_BYTES) {
+    return target.set(
+      source.subarray(sourceStart, sourceStart + length),
+      targetStart,
+    );
+  }
+  if (length < MIN_WORD_BYTES) {
+    return maskBytesInto(
+      target,
+      targetStart,
+      source,
+      sourceStart,
+      length,
+      key,
+    );
+  }
+  const head = toBoundary(to);
+  maskBytesInto(target, targetStart, source, sourceStart, head, key);
+  key = rotateKey(key, head);
+  const targetWords = wordsOf(target.buffer, to + head, length - head);
+  const count = targetWords.length;
+  if (toBoundary(from) === head) {
+    const sourceWords = wordsOf(source.buffer, from + head, length - head);
+    maskWords(targetWords, 0, sourceWords, 0, count, key);
+  } else {
+    const view = new DataView(source.buffer, from + head, count * WORD);
+    maskViewInto(targetWords, view, count, key);
+  }
+  const done = head + count * WORD;
+  maskBytesInto(
+    target,
+    targetStart + done,
+    source,
+    sourceStart + done,
+    length - done,
+    key,
+  );
+}
+
+/** Words to a boundary from bytes that stand at none. */
+function maskViewInto(
+  target: Words,
+  source: DataView,
+  count: number,
+  key: number,
+): void {
+  if (WIDE) {
+    keyPair[0] = key;
+    keyPair[1] = key;
+    const word = keyWord[0]!;
+    const words = target as BigUint64Array;
+    for (let i = 0; i < count; i++) {
+      words[i] = source.getBigUint64(i * 8, LITTLE_ENDIAN) ^ word;
+    }
+  } else {
+    const words = target as Int32Array;
+    for (let i = 0; i < count; i++) {
+      words[i] = source.getInt32(i * 4, LITTLE_ENDIAN) ^ key;
+    }
+  }
+}
+
+/** {@linkcode Backend.scan} in TypeScript. */
+export function scan(
+  source: Uint8Array,
+  start: number,
+  length: number,
+  target: Uint8Array | null,
+  targetStart: number,
+  table: Uint32Array,
+  flags: number,
+  maxPayloadLength: number,
+): number {
+  const end = start + length;
+  const lastRow = table.length - SCAN_ROW_WORDS;
+  const shift = targetStart - start;
+  let row = SCAN_ROWS;
+  let at = start;
+  let fault = 0;
+  let scanned: Scanned | null = null;
+  while (row <= lastRow) {
+    const headerLength = parseHeader(source, at, end, flags, maxPayloadLength);
+    if (headerLength <= 0) {
+      fault = -headerLength;
+      break;
+    }
+    const payloadStart = at + headerLength;
+    const { payloadLength, key } = parsed;
+    if (payloadLength > end - payloadStart) break;
+    table[row] = source[at]! | (source[at + 1]! & 0x80) << 1 |
+      headerLength << 16;
+    table[row + 1] = payloadStart - start;
+    table[row + 2] = payloadLength;
+    table[row + 3] = key;
+    row += SCAN_ROW_WORDS;
+    at = payloadStart + payloadLength;
+    if (target !== null && source[payloadStart - headerLength + 1]! >= 0x80) {
+      if (payloadLength < MIN_SCAN_WORD_BYTES) {
+        maskBytesInto(
+          target,
+          payloadStart + shift,
+          source,
+          payloadStart,
+          payloadLength,
+          key,
+        );
+      } else {
+        scanned ??= new Scanned(source, start, length, target, targetStart);
+        scanned.mask(payloadStart, payloadLength, key);
+      }
+    }
+  }
+  table[SCAN_CONSUMED] = at - start;
+  table[SCAN_FAULT] = fault;
+  return (row - SCAN_ROWS) / SCAN_ROW_WORDS;
+}
+
+/** The word views of one scan, made once for all its frames. */
+class Scanned {
+  readonly source: Uint8Array;
+  readonly target: Uint8Array;
+  readonly shift: number;
+  /** Where the word views begin in `source`; -1 when the two are not aligned alike. */
+  readonly base: number;
+  readonly sourceWords: Words;
+  readonly targetWords: Words;
+
+  constructor(
+    source: Uint8Array,
+    start: number,
+    length: number,
+    target: Uint8Array,
+    targetStart: number,
+  ) {
+    this.source = source;
+    this.target = target;
+    this.shift = targetStart - start;
+    const head = toBoundary(source.byteOffset + start);
+    const aligned = toBoundary(target.byteOffset + targetStart) === head;
+    this.base = aligned ? start + head : -1;
+    this.sourceWords = wordsOf(
+      source.buffer,
+      source.byteOffset + start + head,
+      aligned ? length - head : 0,
+    );
+    this.targetWords = target === source ? this.sourceWords : wordsOf(
+      target.buffer,
+      target.byteOffset + targetStart + head,
+      aligned ? length - head : 0,
+    );
+  }
+
+  mask(payloadStart: number, payloadLength: number, key: number): void {
+    const { source, target, shift, base } = this;
+    if (base < 0) {
+      return maskInto(
+        target,
+        payloadStart + shift,
+        source,
+        payloadStart,
+        payloadLength,
+        key,
+      );
+    }
+    const head = toBoundary(payloadStart - base);
+    maskBytesInto(
+      target,
+      payloadStart + shift,
+      source,
+      payloadStart,
+      head,
+      key,
+    );
+    key = rotateKey(key, head);
+    const from = (payloadStart + head - base) / WORD;
+    const count = Math.floor((payloadLength - head) / WORD);
+    maskWords(this.targetWords, 0, this.sourceWords, from, from + count, key);
+    const done = head + count * WORD;
+    maskBytesInto(
+      target,
+      payloadStart + done + shift,
+      source,
+      payloadStart + done,
+      payloadLength - done,
+      key,
+    );
+  }
+}
+
+/** TypeScript, available everywhere. */
+export const portable: Candidate = {
+  name: "portable",
+  open(): Backend {
+    return {
+      name: "portable",
+      isa: WIDE ? "u64" : "u32",
+      minBytes: MIN_WORD_BYTES,
+      mask,
+      maskInto,
+      scan,
+    };
+  },
+};

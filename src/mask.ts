@@ -1,0 +1,113 @@
+/**
+ * Masking (RFC 6455 section 5.3): byte `i` of a payload meets byte `i mod 4` of the
+ * key. Unmasking is the same.
+ *
+ * @module
+ */
+
+import { maskBytes, rotateKey } from "./backend/portable.ts";
+import { current, engine } from "./backend/select.ts";
+import { checkBytes, shown } from "./check.ts";
+
+/** A key of four bytes as the number that backends take, rotated to the phase. */
+function keyNumber(key: Uint8Array, phase: number): number {
+  if (!(key instanceof Uint8Array)) checkBytes(key, "key");
+  if (key.length !== 4) {
+    throw new RangeError(
+      `Expected 'key' to be 4 bytes long, got ${key.length} bytes`,
+    );
+  }
+  const number = key[0]! | key[1]! << 8 | key[2]! << 16 | key[3]! << 24;
+  if (phase === 0) return number;
+  if (phase !== 1 && phase !== 2 && phase !== 3) {
+    const message = `Expected 'phase' to be 0, 1, 2 or 3, got ${shown(phase)}`;
+    throw typeof phase === "number"
+      ? new RangeError(message)
+      : new TypeError(message);
+  }
+  return rotateKey(number, phase);
+}
+
+/**
+ * Masks or unmasks bytes in place. An all-zero key changes nothing and costs nothing.
+ *
+ * @param bytes The bytes to change; no byte outside this view is touched
+ * @param key The masking key: 4 bytes
+ * @param phase The index (0 to 3) of the key byte that meets `bytes[0]`
+ * @returns The phase for the byte after the last, so that a payload may be masked in
+ * pieces
+ * @throws {TypeError} When an argument has the wrong type
+ * @throws {RangeError} When `key` is not 4 bytes long, or `phase` is not 0, 1, 2 or 3
+ *
+ * @example
+ * ```ts
+ * import { mask } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const bytes = new TextEncoder().encode("Hello");
+ * const key = new Uint8Array([0x37, 0xfa, 0x21, 0x3d]);
+ * const phase = mask(bytes.subarray(0, 2), key);
+ * mask(bytes.subarray(2), key, phase);
+ * assertEquals(bytes, new Uint8Array([0x7f, 0x9f, 0x4d, 0x51, 0x58]));
+ * ```
+ */
+export function mask(
+  bytes: Uint8Array,
+  key: Uint8Array,
+  phase: number = 0,
+): number {
+  if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
+  const number = keyNumber(key, phase);
+  const length = bytes.length;
+  const backend = current.engine ?? engine();
+  if (number !== 0) {
+    if (length < backend.minBytes) maskBytes(bytes, 0, length, number);
+    else backend.mask(bytes, 0, length, number);
+  }
+  return phase + length & 3;
+}
+
+/**
+ * Masks or unmasks bytes into other memory, in one pass. An all-zero key makes it a
+ * plain copy.
+ *
+ * @param target Where the result goes, from its start on. It may be longer than
+ * `source`; what is behind stays. It may overlap `source` in any way
+ * @param source The bytes to mask; not changed, unless `target` overlaps it
+ * @param key The masking key: 4 bytes
+ * @param phase The index (0 to 3) of the key byte that meets `source[0]`
+ * @returns The phase for the byte after the last
+ * @throws {TypeError} When an argument has the wrong type
+ * @throws {RangeError} When `key` is not 4 bytes long, `phase` is not 0, 1, 2 or 3, or
+ * `target` is shorter than `source`
+ *
+ * @example
+ * ```ts
+ * import { maskInto } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const source = new TextEncoder().encode("Hello");
+ * const target = new Uint8Array(5);
+ * maskInto(target, source, new Uint8Array([0x37, 0xfa, 0x21, 0x3d]));
+ * assertEquals(target, new Uint8Array([0x7f, 0x9f, 0x4d, 0x51, 0x58]));
+ * ```
+ */
+export function maskInto(
+  target: Uint8Array,
+  source: Uint8Array,
+  key: Uint8Array,
+  phase: number = 0,
+): number {
+  if (!(target instanceof Uint8Array)) checkBytes(target, "target");
+  if (!(source instanceof Uint8Array)) checkBytes(source, "source");
+  const number = keyNumber(key, phase);
+  const length = source.length;
+  if (target.length < length) {
+    throw new RangeError(
+      `Expected 'target' to hold ${length} bytes, got ${target.length} bytes`,
+    );
+  }
+  const backend = current.engine ?? engine();
+  backend.maskInto(target, 0, source, 0, length, number);
+  return phase + length & 3;
+}
