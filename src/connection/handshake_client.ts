@@ -1,0 +1,246 @@
+/**
+ * The client's side of the opening handshake (RFC 6455 section 4.1).
+ *
+ * @module
+ */
+
+import { acceptKey, generateKey, isKey } from "./accept_key.ts";
+import {
+  type DeflateParameters,
+  deflateParameters,
+  readDeflateAnswer,
+  writeDeflateOffer,
+} from "./deflate_parameters.ts";
+import type { Upgrade } from "./handshake_server.ts";
+import {
+  checkFieldValue,
+  checkHeaders,
+  HandshakeError,
+  hasToken,
+  headBytes,
+  isToken,
+  MAX_HEADER_BYTES,
+  MAX_HEADERS,
+  readHead,
+  writeHead,
+} from "./http.ts";
+
+/** What a client asks for. */
+export interface UpgradeRequestInit {
+  /** The value of `Host`: a name or address, with the port unless it is the default one. */
+  host: string;
+  /** The path and query, percent-encoded. Default "/". */
+  path?: string;
+  /** The value of `Origin`, which browsers send and others may. */
+  origin?: string;
+  /** Subprotocols to offer, the preferred one first. */
+  protocols?: string[];
+  /** More headers, such as `Authorization` or `Cookie`. */
+  headers?: Record<string, string>;
+  /** Offers permessage-deflate with these parameters. */
+  deflate?: boolean | Partial<DeflateParameters>;
+}
+
+/** What of a request is needed to judge its response. */
+export interface SentRequest {
+  /** The key that {@linkcode createUpgradeRequest} returned. */
+  key: string;
+  /** The subprotocols that were offered. */
+  protocols?: string[];
+  /** The compression that was offered. */
+  deflate?: boolean | Partial<DeflateParameters>;
+}
+
+/** Headers that the request sets itself. */
+const RESERVED: readonly string[] = [
+  "connection",
+  "content-length",
+  "host",
+  "sec-websocket-extensions",
+  "sec-websocket-key",
+  "sec-websocket-protocol",
+  "sec-websocket-version",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/**
+ * Writes the request that asks a server to open a connection, with a fresh random key.
+ *
+ * @param init What to ask for
+ * @returns The bytes to write, and the key for {@linkcode readUpgradeResponse}
+ * @throws {TypeError | RangeError} When a part is not what it must be; nothing that could
+ * end a line or a header gets through
+ *
+ * @example
+ * ```ts
+ * import { createUpgradeRequest, readUpgradeRequest } from "@wsframe/wsframe/connection";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { bytes, key } = createUpgradeRequest({ host: "a.example:8080", path: "/chat?room=1" });
+ * const { request } = readUpgradeRequest(bytes)!;
+ * assertEquals(request.path, "/chat?room=1");
+ * assertEquals(request.headers.get("sec-websocket-key"), key);
+ * ```
+ */
+export function createUpgradeRequest(
+  init: UpgradeRequestInit,
+): { bytes: Uint8Array; key: string } {
+  const { host, path = "/", origin, protocols = [], headers = {} } = init;
+  checkVisible("host", host, /^[A-Za-z0-9\-._~%!$&'()*+;=:[\]]+$/);
+  checkVisible("path", path, /^\/[\x21\x22\x24-\x7e]*$/);
+  if (origin !== undefined) checkVisible("origin", origin, /^[\x21-\x7e]+$/);
+  checkProtocols(protocols);
+  const more = checkHeaders(headers, RESERVED);
+  const wanted = deflateParameters(init.deflate);
+
+  const key = generateKey();
+  const fields: [string, string][] = [
+    ["Host", host],
+    ["Upgrade", "websocket"],
+    ["Connection", "Upgrade"],
+    ["Sec-WebSocket-Key", key],
+    ["Sec-WebSocket-Version", "13"],
+  ];
+  if (origin !== undefined) fields.push(["Origin", origin]);
+  if (protocols.length > 0) {
+    fields.push(["Sec-WebSocket-Protocol", protocols.join(", ")]);
+  }
+  if (wanted !== null) {
+    fields.push(["Sec-WebSocket-Extensions", writeDeflateOffer(wanted)]);
+  }
+  return {
+    bytes: headBytes(writeHead(`GET ${path} HTTP/1.1`, [...fields, ...more])),
+    key,
+  };
+}
+
+/**
+ * Reads the response to a request and judges it by RFC 6455 section 4.1. Heads over 16 KiB
+ * or 100 headers are refused. Call it again with all bytes from the start when more have
+ * arrived.
+ *
+ * @param bytes What was received, from the first byte of the response on
+ * @param sent The key, and what was offered
+ * @returns What was agreed on, the headers, and the length of the head, or undefined when
+ * more bytes are needed. The bytes after the head are the first frames: pass them to
+ * `Connection`
+ * @throws {HandshakeError} When the server refused (its status, its headers) or broke the
+ * rules (502)
+ *
+ * @example
+ * ```ts
+ * import {
+ *   acceptUpgrade,
+ *   createUpgradeRequest,
+ *   readUpgradeRequest,
+ *   readUpgradeResponse,
+ * } from "@wsframe/wsframe/connection";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const offer = { protocols: ["chat"], deflate: true };
+ * const { bytes, key } = createUpgradeRequest({ host: "a.example", ...offer });
+ * const { request } = readUpgradeRequest(bytes)!;
+ * const answer = await acceptUpgrade(request, { protocol: "chat", deflate: true });
+ * const opened = await readUpgradeResponse(answer.bytes, { key, ...offer });
+ * assertEquals(opened?.protocol, "chat");
+ * assertEquals(opened?.deflate, answer.deflate);
+ * ```
+ */
+export async function readUpgradeResponse(
+  bytes: Uint8Array,
+  sent: SentRequest,
+): Promise<(Upgrade & { bytesRead: number; headers: Headers }) | undefined> {
+  if (!(bytes instanceof Uint8Array)) {
+    throw new TypeError(`bytes must be a Uint8Array, got ${typeof bytes}`);
+  }
+  const { key, protocols = [] } = sent;
+  if (typeof key !== "string") {
+    throw new TypeError(`key must be a string, got ${typeof key}`);
+  }
+  if (!isKey(key)) {
+    throw new RangeError(`key must be the base64 of 16 bytes, got ${key}`);
+  }
+  checkProtocols(protocols);
+  const offered = deflateParameters(sent.deflate);
+
+  const head = readHead(bytes, {
+    malformed: 502,
+    tooLarge: 502,
+    maxHeaderBytes: MAX_HEADER_BYTES,
+    maxHeaders: MAX_HEADERS,
+    checkLine: checkStatusLine,
+  });
+  if (head === undefined) return undefined;
+  const { line, headers, bytesRead } = head;
+  const status = Number(line.slice(9, 12));
+  if (status !== 101) {
+    throw new HandshakeError(
+      status,
+      `The server answered ${line.slice(9)}`,
+      headers,
+    );
+  }
+  if (headers.get("upgrade")?.toLowerCase() !== "websocket") {
+    throw new HandshakeError(502, "The server did not upgrade to WebSocket");
+  }
+  if (!hasToken(headers.get("connection"), "upgrade")) {
+    throw new HandshakeError(
+      502,
+      "The Connection header does not name Upgrade",
+    );
+  }
+  if (headers.get("sec-websocket-accept") !== await acceptKey(key)) {
+    throw new HandshakeError(
+      502,
+      "Sec-WebSocket-Accept does not answer the key",
+    );
+  }
+  const protocol = headers.get("sec-websocket-protocol");
+  if (protocol !== null && !protocols.includes(protocol)) {
+    throw new HandshakeError(
+      502,
+      "The server chose a subprotocol that was not offered",
+    );
+  }
+  const deflate = readDeflateAnswer(
+    headers.get("sec-websocket-extensions"),
+    offered,
+  );
+  return { bytesRead, protocol, deflate, headers };
+}
+
+function checkStatusLine(line: string): void {
+  if (!/^HTTP\/1\.[1-9] [1-5]\d\d(?: |$)/.test(line)) {
+    throw new HandshakeError(502, "The status line is not one of HTTP/1.1");
+  }
+}
+
+function checkVisible(name: string, value: string, pattern: RegExp): void {
+  checkFieldValue(name, value);
+  if (!pattern.test(value)) {
+    throw new RangeError(
+      `${name} has a character that it may not have: ${JSON.stringify(value)}`,
+    );
+  }
+}
+
+/** RFC 6455 section 4.1: tokens, none of them twice. */
+function checkProtocols(protocols: string[]): void {
+  if (!Array.isArray(protocols)) {
+    throw new TypeError(`protocols must be an array, got ${typeof protocols}`);
+  }
+  for (const protocol of protocols) {
+    checkFieldValue("A protocol", protocol);
+    if (!isToken(protocol)) {
+      throw new RangeError(
+        `A protocol must be a token, got ${JSON.stringify(protocol)}`,
+      );
+    }
+  }
+  if (new Set(protocols).size !== protocols.length) {
+    throw new RangeError(
+      `protocols must differ from each other, got ${protocols.join(", ")}`,
+    );
+  }
+}

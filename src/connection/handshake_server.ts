@@ -1,0 +1,419 @@
+/**
+ * The server's side of the opening handshake (RFC 6455 section 4.2).
+ *
+ * @module
+ */
+
+import { acceptKey, isKey } from "./accept_key.ts";
+import {
+  acceptDeflate,
+  type DeflateParameters,
+  deflateParameters,
+} from "./deflate_parameters.ts";
+import {
+  checkFieldValue,
+  checkHeaders,
+  HandshakeError,
+  hasToken,
+  headBytes,
+  isToken,
+  listOf,
+  MAX_HEADER_BYTES,
+  MAX_HEADERS,
+  readHead,
+  writeHead,
+} from "./http.ts";
+
+/** The head of a request, as {@linkcode readUpgradeRequest} read it. */
+export interface UpgradeRequest {
+  /** The method. {@linkcode acceptUpgrade} takes GET alone. */
+  method: string;
+  /** The request target as sent, normally a path with its query. */
+  path: string;
+  /** The headers. Bytes from 0x80 on in their values were read as Latin-1. */
+  headers: Headers;
+}
+
+/** How large the head of a request may be. */
+export interface HandshakeLimits {
+  /** Bytes, the empty line at the end included. Default 16384. */
+  maxHeaderBytes?: number;
+  /** Header lines. Default 100. */
+  maxHeaders?: number;
+}
+
+/** A request that another server has parsed: Fetch's, Node's, or any of the same form. */
+export interface ParsedRequest {
+  /** The method. */
+  method?: string;
+  /** The request target; it is not looked at. */
+  url?: string;
+  /** Fetch's Headers, or an object of names in any case. */
+  headers: Headers | Record<string, string | string[] | undefined>;
+  /** "1.1", where the server tells, as Node's does. */
+  httpVersion?: string;
+}
+
+/** What a server says to a request that it accepts. */
+export interface AcceptOptions {
+  /** The subprotocol to speak. It is left out when the client did not offer it. */
+  protocol?: string;
+  /** Agrees to permessage-deflate where the client offers it, within these parameters. */
+  deflate?: boolean | Partial<DeflateParameters>;
+  /** More headers for the response, such as cookies. */
+  headers?: Record<string, string>;
+}
+
+/** What became of an upgrade, at either end. */
+export interface Upgrade {
+  /** The subprotocol both ends agreed on, or null. */
+  protocol: string | null;
+  /** What both ends agreed on about compression, for `Connection`; null: there is none. */
+  deflate: DeflateParameters | null;
+}
+
+/** Headers that the response to an upgrade sets itself. */
+const RESERVED: readonly string[] = [
+  "connection",
+  "content-length",
+  "sec-websocket-accept",
+  "sec-websocket-extensions",
+  "sec-websocket-protocol",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/** The reason phrases of the statuses a handshake ends with (RFC 9110 section 15). */
+const REASONS: Record<number, string> = {
+  301: "Moved Permanently",
+  302: "Found",
+  303: "See Other",
+  307: "Temporary Redirect",
+  308: "Permanent Redirect",
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  408: "Request Timeout",
+  410: "Gone",
+  413: "Content Too Large",
+  414: "URI Too Long",
+  421: "Misdirected Request",
+  426: "Upgrade Required",
+  429: "Too Many Requests",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  501: "Not Implemented",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  505: "HTTP Version Not Supported",
+};
+
+/**
+ * Reads the head of a request from the bytes received so far. It reads HTTP; whether the
+ * request is a WebSocket handshake is for {@linkcode acceptUpgrade} to judge, so that a
+ * server can answer other requests too.
+ *
+ * A fault speaks as soon as the bytes that show it have arrived. Call it again with all
+ * bytes from the start when more have arrived; each call is one pass over at most
+ * `maxHeaderBytes`.
+ *
+ * @param bytes What was received, from the first byte of the request on
+ * @param limits How large the head may be
+ * @returns The request and the length of its head, or undefined when more bytes are needed.
+ * The bytes after the head are the first frames: pass them to `Connection`
+ * @throws {HandshakeError} 400 when malformed, 431 when too large, 505 when not HTTP/1.1
+ *
+ * @example
+ * ```ts
+ * import { readUpgradeRequest } from "@wsframe/wsframe/connection";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const bytes = new TextEncoder().encode("GET /chat HTTP/1.1\r\nHost: a.example\r\n\r\n");
+ * assertEquals(readUpgradeRequest(bytes.subarray(0, 20)), undefined);
+ * const result = readUpgradeRequest(bytes)!;
+ * assertEquals(result.request.path, "/chat");
+ * assertEquals(result.request.headers.get("host"), "a.example");
+ * assertEquals(result.bytesRead, bytes.length);
+ * ```
+ */
+export function readUpgradeRequest(
+  bytes: Uint8Array,
+  limits: HandshakeLimits = {},
+): { request: UpgradeRequest; bytesRead: number } | undefined {
+  checkBytes(bytes);
+  const { maxHeaderBytes = MAX_HEADER_BYTES, maxHeaders = MAX_HEADERS } =
+    limits;
+  checkLimit("maxHeaderBytes", maxHeaderBytes);
+  checkLimit("maxHeaders", maxHeaders);
+  const head = readHead(bytes, {
+    malformed: 400,
+    tooLarge: 431,
+    maxHeaderBytes,
+    maxHeaders,
+    checkLine: checkRequestLine,
+  });
+  if (head === undefined) return undefined;
+  const { line, headers, bytesRead } = head;
+  // RFC 9112 section 3.2: exactly one Host. Two would have been joined by a comma.
+  const host = headers.get("host");
+  if (host === null || host.includes(",")) {
+    throw new HandshakeError(400, "The request must have one Host header");
+  }
+  const [method, path] = line.split(" ");
+  return { request: { method, path, headers }, bytesRead };
+}
+
+function checkRequestLine(line: string): void {
+  const [method, target, version, ...more] = line.split(" ");
+  if (
+    !isToken(method) || target === undefined || version === undefined ||
+    more.length > 0 ||
+    !/^(?:\/|https?:\/\/|\*$)[\x21-\x22\x24-\x7e]*$/i.test(target) ||
+    !/^HTTP\/\d\.\d$/.test(version)
+  ) {
+    throw new HandshakeError(400, "The request line is malformed");
+  }
+  checkVersion(version.slice(5));
+}
+
+/** RFC 6455 section 4.2.1: HTTP/1.1 or higher, and a higher major version has no Upgrade. */
+function checkVersion(version: string): void {
+  if (!/^1\.[1-9]$/.test(version)) {
+    throw new HandshakeError(
+      505,
+      `The HTTP version must be 1.1, got ${version.slice(0, 16)}`,
+    );
+  }
+}
+
+/**
+ * Judges a request by RFC 6455 section 4.2.1 and writes the response that opens the
+ * connection. Also takes what an existing server has parsed: a Fetch `Request`, or the
+ * request of Node's `upgrade` event.
+ *
+ * @param request The request
+ * @param options The subprotocol, the compression and the headers to answer with. A
+ * subprotocol that the client did not offer is left out, as section 4.2.2 asks: look at
+ * the result, and call {@linkcode rejectUpgrade} instead if you cannot do without it.
+ * Compression is left out when no offer can be met
+ * @returns The bytes to write, and what was agreed on
+ * @throws {HandshakeError} When the request is at fault: 405 for a method that is not GET,
+ * 505 for an HTTP version below 1.1, 426 when it asks for no upgrade to WebSocket or for
+ * another version of it than 13, 400 otherwise
+ * @throws {TypeError | RangeError} When an option is not what it must be
+ *
+ * @example
+ * ```ts
+ * import { acceptUpgrade, createUpgradeRequest, readUpgradeRequest } from "@wsframe/wsframe/connection";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { bytes } = createUpgradeRequest({ host: "a.example", protocols: ["v2", "v1"] });
+ * const { request } = readUpgradeRequest(bytes)!;
+ * const accepted = await acceptUpgrade(request, { protocol: "v1", deflate: true });
+ * assertEquals(accepted.protocol, "v1");
+ * assertEquals(accepted.deflate, null); // the client did not offer it
+ * ```
+ */
+export async function acceptUpgrade(
+  request: UpgradeRequest | Request | ParsedRequest,
+  options: AcceptOptions = {},
+): Promise<Upgrade & { bytes: Uint8Array }> {
+  const field = fieldsOf(request);
+  const wanted = deflateParameters(options.deflate);
+  const more = checkHeaders(options.headers ?? {}, RESERVED);
+  if (options.protocol !== undefined) {
+    checkFieldValue("protocol", options.protocol);
+    if (!isToken(options.protocol)) {
+      throw new RangeError(
+        `protocol must be a token, got ${JSON.stringify(options.protocol)}`,
+      );
+    }
+  }
+
+  const key = checkUpgradeRequest(request, field);
+  const offered = offeredProtocols(field("sec-websocket-protocol"));
+  const agreed = acceptDeflate(field("sec-websocket-extensions"), wanted);
+  const protocol = offered.find((name) => name === options.protocol) ?? null;
+
+  const fields: [string, string][] = [
+    ["Upgrade", "websocket"],
+    ["Connection", "Upgrade"],
+    ["Sec-WebSocket-Accept", await acceptKey(key)],
+  ];
+  if (protocol !== null) fields.push(["Sec-WebSocket-Protocol", protocol]);
+  if (agreed !== null) fields.push(["Sec-WebSocket-Extensions", agreed.answer]);
+  return {
+    bytes: headBytes(
+      writeHead("HTTP/1.1 101 Switching Protocols", [...fields, ...more]),
+    ),
+    protocol,
+    deflate: agreed?.parameters ?? null,
+  };
+}
+
+type Fields = (name: string) => string | null;
+
+/** Looks headers up by their lower-case name, whoever parsed them. */
+function fieldsOf(request: UpgradeRequest | Request | ParsedRequest): Fields {
+  const headers = request?.headers;
+  if (typeof headers !== "object" || headers === null) {
+    throw new TypeError("The request must be an object with headers");
+  }
+  if (typeof headers.get === "function") {
+    return (name) => (headers as Headers).get(name);
+  }
+  const fields = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined) continue;
+    const before = fields.get(name.toLowerCase());
+    const joined = Array.isArray(value) ? value.join(", ") : String(value);
+    fields.set(
+      name.toLowerCase(),
+      before === undefined ? joined : `${before}, ${joined}`,
+    );
+  }
+  return (name) => fields.get(name) ?? null;
+}
+
+/** The rules of RFC 6455 section 4.2.1. Returns the key. */
+function checkUpgradeRequest(
+  request: { method?: string },
+  field: Fields,
+): string {
+  if (request.method !== "GET") {
+    throw new HandshakeError(
+      405,
+      `The method must be GET, got ${String(request.method).slice(0, 32)}`,
+    );
+  }
+  const httpVersion = (request as ParsedRequest).httpVersion;
+  if (httpVersion !== undefined) checkVersion(httpVersion);
+  if (!hasToken(field("upgrade"), "websocket")) {
+    throw new HandshakeError(
+      426,
+      "The request does not ask for an upgrade to WebSocket",
+    );
+  }
+  if (!hasToken(field("connection"), "upgrade")) {
+    throw new HandshakeError(
+      400,
+      "The Connection header does not name Upgrade",
+    );
+  }
+  const version = field("sec-websocket-version");
+  if (version === null) {
+    throw new HandshakeError(400, "Sec-WebSocket-Version is missing");
+  }
+  if (version !== "13") {
+    throw new HandshakeError(426, "Sec-WebSocket-Version must be 13");
+  }
+  const key = field("sec-websocket-key");
+  if (key === null || !isKey(key)) {
+    throw new HandshakeError(
+      400,
+      "Sec-WebSocket-Key must be the base64 of 16 bytes",
+    );
+  }
+  // A body would be taken for frames, or the frames for a body by something in between.
+  if (
+    field("transfer-encoding") !== null ||
+    (field("content-length") ?? "0") !== "0"
+  ) {
+    throw new HandshakeError(400, "A handshake has no body");
+  }
+  return key;
+}
+
+/** RFC 6455 section 4.1: tokens, none of them twice. */
+function offeredProtocols(header: string | null): string[] {
+  const offered = listOf(header);
+  if (!offered.every(isToken) || new Set(offered).size !== offered.length) {
+    throw new HandshakeError(400, "Sec-WebSocket-Protocol is malformed");
+  }
+  return offered;
+}
+
+/**
+ * Writes the response that refuses a request and ends the connection: write it, then
+ * close the transport. 426 carries the version and protocol to upgrade to (RFC 6455
+ * section 4.4), 405 the method.
+ *
+ * @param status The HTTP status, 300 to 599, such as that of a {@linkcode HandshakeError}
+ * @param headers More headers for the response, such as `WWW-Authenticate`
+ * @param body A text for people, sent as UTF-8; without a `Content-Type` of yours it is
+ * plain text
+ * @returns The bytes to write
+ * @throws {TypeError | RangeError} When an argument is not what it must be
+ *
+ * @example
+ * ```ts
+ * import { rejectUpgrade } from "@wsframe/wsframe/connection";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const bytes = rejectUpgrade(403, {}, "Not from this origin");
+ * assertEquals(
+ *   new TextDecoder().decode(bytes),
+ *   "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 20\r\n" +
+ *     "Content-Type: text/plain; charset=utf-8\r\n\r\nNot from this origin",
+ * );
+ * ```
+ */
+export function rejectUpgrade(
+  status: number,
+  headers: Record<string, string> = {},
+  body = "",
+): Uint8Array {
+  if (typeof status !== "number") {
+    throw new TypeError(`status must be a number, got ${typeof status}`);
+  }
+  if (!Number.isInteger(status) || status < 300 || status > 599) {
+    throw new RangeError(`status must be from 300 to 599, got ${status}`);
+  }
+  if (typeof body !== "string") {
+    throw new TypeError(`body must be a string, got ${typeof body}`);
+  }
+  const more = checkHeaders(headers, [
+    "connection",
+    "content-length",
+    "transfer-encoding",
+  ]);
+  const content = new TextEncoder().encode(body);
+  const fields: [string, string][] = [
+    ["Connection", status === 426 ? "Upgrade, close" : "close"],
+    ["Content-Length", String(content.length)],
+  ];
+  const addUnlessGiven = (name: string, value: string) => {
+    if (!more.some(([given]) => given.toLowerCase() === name.toLowerCase())) {
+      fields.push([name, value]);
+    }
+  };
+  if (body !== "") addUnlessGiven("Content-Type", "text/plain; charset=utf-8");
+  if (status === 405) addUnlessGiven("Allow", "GET");
+  if (status === 426) {
+    addUnlessGiven("Upgrade", "websocket");
+    addUnlessGiven("Sec-WebSocket-Version", "13");
+  }
+  const line = `HTTP/1.1 ${status} ${REASONS[status] ?? ""}`;
+  const head = headBytes(writeHead(line, [...fields, ...more]));
+  const bytes = new Uint8Array(head.length + content.length);
+  bytes.set(head);
+  bytes.set(content, head.length);
+  return bytes;
+}
+
+function checkBytes(bytes: Uint8Array): void {
+  if (!(bytes instanceof Uint8Array)) {
+    throw new TypeError(`bytes must be a Uint8Array, got ${typeof bytes}`);
+  }
+}
+
+function checkLimit(name: string, value: number): void {
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a number, got ${typeof value}`);
+  }
+  if (!Number.isSafeInteger(value) || value < 0) {
+    throw new RangeError(`${name} must be a whole number from 0, got ${value}`);
+  }
+}
