@@ -6,6 +6,8 @@
  * @module
  */
 
+import { checksum } from "../src/backend/checksum.ts";
+
 const NATIVE: URL = new URL("./", import.meta.url);
 const EMBEDDED: URL = new URL("../src/backend/embedded/", import.meta.url);
 
@@ -47,6 +49,10 @@ const MACH_O: readonly string[] = [
   "-Wl,-undefined,dynamic_lookup",
   "-Wl,-platform_version,macos,12.0,12.0",
   "-Wl,-x,-S",
+  // macOS may refuse a library that names no other
+  "-Wl,-needed_library,libSystem.tbd",
+  // one writable segment, not two: segments are whole pages
+  "-Wl,-no_data_const",
 ];
 
 interface Platform {
@@ -80,8 +86,9 @@ const PLATFORMS: readonly Platform[] = [
   },
   {
     name: "macos_arm64",
+    // pages of 16 KiB: one of code, one of imported pointers, then the symbols
     flags: ["--target=arm64-apple-macos12", ...MACH_O],
-    limit: 32768,
+    limit: 36864,
   },
   {
     name: "windows_x64",
@@ -189,6 +196,9 @@ function moduleText(
 /** The library for this platform, in base64. */
 export const LIBRARY: string =
   "${bytes.toBase64()}";
+
+/** Its checksum (src/backend/checksum.ts), looked at before it is opened. */
+export const CHECKSUM: number = ${checksum(bytes)};
 `;
 }
 

@@ -1,0 +1,61 @@
+/**
+ * The library through `bun:ffi`. Bun hands a typed array to C as the pointer to its
+ * first byte, whatever memory lies below it (shared, resizable, WASM), and a detached
+ * or empty one as a pointer that nothing is read from.
+ *
+ * @module
+ */
+
+import type { Backend, Candidate } from "./backend.ts";
+import { LIBRARIES } from "./libraries.ts";
+import { candidateDirectories, loadBackend } from "./load.ts";
+import { processOf, processSystem } from "./process.ts";
+import { libraryOf } from "./library.ts";
+import type { Library, Symbols } from "./library.ts";
+
+interface BunFfi {
+  dlopen(
+    path: string,
+    symbols: Record<string, { args: readonly string[]; returns: string }>,
+  ): { symbols: Symbols };
+}
+
+/** See `benches/crossover.ts`. */
+const MINIMUM = { mask: 32, maskInto: 32, scan: 32 };
+
+function open(ffi: BunFfi, path: string): Library {
+  const { symbols } = ffi.dlopen(path, {
+    wsframe_mask: { args: ["ptr", "f64", "f64", "i32"], returns: "void" },
+    wsframe_mask_into: {
+      args: ["ptr", "f64", "ptr", "f64", "f64", "i32"],
+      returns: "void",
+    },
+    wsframe_scan: {
+      args: ["ptr", "f64", "f64", "ptr", "f64", "ptr", "u32", "u32", "f64"],
+      returns: "u32",
+    },
+    wsframe_cpu: { args: [], returns: "u32" },
+    wsframe_use_kernel: { args: ["u32"], returns: "u32" },
+  });
+  return libraryOf(symbols);
+}
+
+/** The library, called by the FFI of Bun. */
+export const bunFfi: Candidate = {
+  name: "bun-ffi",
+  open(): Backend | string {
+    const process = processOf("bun");
+    if (process === undefined) return "this is not Bun";
+    const ffi = process.getBuiltinModule?.("bun:ffi") as BunFfi | undefined;
+    if (ffi === undefined) return "this Bun has no bun:ffi";
+    const system = processSystem(process);
+    return loadBackend(
+      "bun-ffi",
+      MINIMUM,
+      LIBRARIES[`${process.platform}-${process.arch}`],
+      system,
+      candidateDirectories(system),
+      (path) => open(ffi, path),
+    );
+  },
+};

@@ -1,0 +1,133 @@
+/**
+ * The library through `Deno.dlopen`. V8 calls C directly from optimized code here:
+ * about 6 ns for the call and 8 ns for each view, whatever memory lies below it
+ * (shared, resizable, WASM, beyond 2^32 bytes).
+ *
+ * Nothing here prompts: permissions are asked about with `querySync`, which only
+ * tells, and each for the very path that will be used.
+ *
+ * @module
+ */
+
+import type { Backend, Candidate } from "./backend.ts";
+import { LIBRARIES } from "./libraries.ts";
+import { candidateDirectories, loadBackend, PREFIX } from "./load.ts";
+import type { System } from "./load.ts";
+import { libraryOf } from "./library.ts";
+import type { Library, Symbols } from "./library.ts";
+
+/** The part of `Deno` that is used here; other runtimes have no type for it. */
+interface DenoNamespace {
+  readonly build: { readonly os: string; readonly arch: string };
+  readonly env: { get(name: string): string | undefined };
+  readonly permissions: {
+    querySync(descriptor: PermissionQuery): { readonly state: string };
+  };
+  makeTempDirSync(options: { dir: string; prefix: string }): string;
+  writeFileSync(
+    path: string,
+    data: Uint8Array,
+    options: { createNew: boolean; mode: number },
+  ): void;
+  removeSync(path: string): void;
+  dlopen(
+    path: string,
+    symbols: Record<string, { parameters: readonly string[]; result: string }>,
+  ): { readonly symbols: Symbols };
+}
+
+interface PermissionQuery {
+  readonly name: "env" | "ffi" | "write";
+  readonly path?: string;
+  readonly variable?: string;
+}
+
+/** See `benches/crossover.ts`. */
+const MINIMUM = { mask: 32, maskInto: 32, scan: 32 };
+
+function open(deno: DenoNamespace, path: string): Library {
+  const { symbols } = deno.dlopen(path, {
+    wsframe_mask: {
+      parameters: ["buffer", "f64", "f64", "i32"],
+      result: "void",
+    },
+    wsframe_mask_into: {
+      parameters: ["buffer", "f64", "buffer", "f64", "f64", "i32"],
+      result: "void",
+    },
+    wsframe_scan: {
+      parameters: [
+        ...["buffer", "f64", "f64", "buffer", "f64"],
+        ...["buffer", "u32", "u32", "f64"],
+      ],
+      result: "u32",
+    },
+    wsframe_cpu: { parameters: [], result: "u32" },
+    wsframe_use_kernel: { parameters: ["u32"], result: "u32" },
+  });
+  return libraryOf(symbols);
+}
+
+function granted(deno: DenoNamespace, query: PermissionQuery): boolean {
+  return deno.permissions.querySync(query).state === "granted";
+}
+
+function denoSystem(deno: DenoNamespace): System {
+  return {
+    platform: deno.build.os === "windows" ? "win32" : deno.build.os,
+    environment: (variable) =>
+      granted(deno, { name: "env", variable })
+        ? deno.env.get(variable)
+        : undefined,
+    makeDirectory: (dir) => deno.makeTempDirSync({ dir, prefix: PREFIX }),
+    writeFile: (path, bytes) =>
+      deno.writeFileSync(path, bytes, { createNew: true, mode: 0o700 }),
+    removeFile: (path) => deno.removeSync(path),
+    removeDirectory: (path) => deno.removeSync(path),
+  };
+}
+
+/** The flags that are missing for the directory where fewest are. */
+function missingFlags(
+  deno: DenoNamespace,
+  directories: readonly string[],
+): string[] {
+  let fewest: string[] | undefined;
+  for (const path of directories) {
+    const missing = (["ffi", "write"] as const)
+      .filter((name) => !granted(deno, { name, path }))
+      .map((name) => `--allow-${name}=${path}`);
+    if (fewest === undefined || missing.length < fewest.length) {
+      fewest = missing;
+    }
+  }
+  return fewest ?? [];
+}
+
+/** The library, called by the FFI of Deno. */
+export const denoFfi: Candidate = {
+  name: "deno-ffi",
+  open(): Backend | string {
+    const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
+    if (deno?.dlopen === undefined) return "this is not Deno";
+    const system = denoSystem(deno);
+    const directories = candidateDirectories(system);
+    const permitted = directories.filter((path) =>
+      granted(deno, { name: "ffi", path }) &&
+      granted(deno, { name: "write", path })
+    );
+    if (permitted.length === 0) {
+      const flags = missingFlags(deno, directories).join(" ");
+      return `not permitted: add ${flags}`;
+    }
+    const arch = deno.build.arch === "x86_64" ? "x64" : "arm64";
+    return loadBackend(
+      "deno-ffi",
+      MINIMUM,
+      LIBRARIES[`${system.platform}-${arch}`],
+      system,
+      permitted,
+      (path) => open(deno, path),
+    );
+  },
+};

@@ -1,0 +1,28 @@
+/**
+ * The libraries that native/build.ts made, by operating system and architecture.
+ *
+ * @module
+ */
+
+import * as linuxArm64 from "./embedded/linux_arm64.ts";
+import * as linuxX64 from "./embedded/linux_x64.ts";
+import * as macosArm64 from "./embedded/macos_arm64.ts";
+import * as macosX64 from "./embedded/macos_x64.ts";
+import * as windowsX64 from "./embedded/windows_x64.ts";
+
+/** A generated module. */
+export interface EmbeddedLibrary {
+  /** The library in base64. */
+  readonly LIBRARY: string;
+  /** The `checksum` of the library. */
+  readonly CHECKSUM: number;
+}
+
+/** Keys as in `process.platform` and `process.arch`. */
+export const LIBRARIES: Readonly<Record<string, EmbeddedLibrary>> = {
+  "darwin-arm64": macosArm64,
+  "darwin-x64": macosX64,
+  "linux-arm64": linuxArm64,
+  "linux-x64": linuxX64,
+  "win32-x64": windowsX64,
+};

@@ -1,0 +1,163 @@
+/**
+ * Opens an embedded library: decodes it, writes it to a fresh private directory,
+ * has it opened and removes it at once. What lies in a directory already is never
+ * looked at.
+ *
+ * @module
+ */
+
+import type { Backend, BackendName } from "./backend.ts";
+import { checksum } from "./checksum.ts";
+import type { EmbeddedLibrary } from "./libraries.ts";
+import { nativeBackend } from "./native.ts";
+import type { MinimumLengths } from "./native.ts";
+import type { Library } from "./library.ts";
+
+/** What loading needs of a runtime. All of it throws where it fails. */
+export interface System {
+  /** As in `process.platform`. */
+  readonly platform: string;
+  /** The value of an environment variable, where reading it needs no prompt. */
+  environment(name: string): string | undefined;
+  /** Makes a new directory in `parent` that only this user may enter (mode 0700); returns its path. */
+  makeDirectory(parent: string): string;
+  /** Writes a file that must not exist yet. */
+  writeFile(path: string, bytes: Uint8Array): void;
+  removeFile(path: string): void;
+  /** Removes an empty directory. */
+  removeDirectory(path: string): void;
+}
+
+/** The beginning of the name of every directory that is made. */
+export const PREFIX = "wsframe-";
+
+/**
+ * Directories to write the library to, best first: more than one, because a
+ * temporary directory may be read-only or on a file system whose files may not be
+ * executed. The working directory is not among them; it is no place for surprises.
+ */
+export function candidateDirectories(
+  system: Pick<System, "platform" | "environment">,
+): string[] {
+  const variable = (name: string, suffix = "") => {
+    const value = system.environment(name);
+    return value ? value.replace(/[\\/]+$/, "") + suffix : "";
+  };
+  const windows = system.platform === "win32";
+  const directories = windows
+    ? [
+      variable("TEMP"),
+      variable("TMP"),
+      variable("LOCALAPPDATA"),
+      "C:\\Windows\\Temp",
+    ]
+    : [
+      variable("TMPDIR"),
+      "/tmp",
+      "/var/tmp",
+      variable("XDG_RUNTIME_DIR"),
+      "/dev/shm",
+      variable("XDG_CACHE_HOME"),
+      variable("HOME", "/.cache"),
+    ];
+  const absolute = windows ? /^[a-z]:[\\/]|^\\\\/i : /^\//;
+  return [...new Set(directories)].filter((path) => absolute.test(path));
+}
+
+function decode(library: EmbeddedLibrary): Uint8Array {
+  let bytes: Uint8Array;
+  try {
+    bytes = decodeBase64(library.LIBRARY);
+  } catch {
+    bytes = new Uint8Array(0);
+  }
+  if (checksum(bytes) !== library.CHECKSUM) {
+    throw new Error("the embedded library is damaged: its checksum differs");
+  }
+  return bytes;
+}
+
+function decodeBase64(text: string): Uint8Array {
+  // four to twenty times as fast, but not in Node before 25
+  const { fromBase64 } = Uint8Array as { fromBase64?(s: string): Uint8Array };
+  if (fromBase64 !== undefined) return fromBase64.call(Uint8Array, text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** The message of something thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function attempt(action: () => void): void {
+  try {
+    action();
+  } catch {
+    // what cannot be removed now (Windows holds the file of an open library) stays
+  }
+}
+
+function openIn<T>(
+  parent: string,
+  bytes: Uint8Array,
+  system: System,
+  open: (path: string) => T,
+): T {
+  const directory = system.makeDirectory(parent);
+  const path = `${directory}/wsframe.node`;
+  try {
+    system.writeFile(path, bytes);
+    return open(path);
+  } finally {
+    attempt(() => system.removeFile(path));
+    attempt(() => system.removeDirectory(directory));
+  }
+}
+
+/**
+ * Writes the library to the first of `directories` from which `open` can open it.
+ * Throws an error with the reason for each directory where none is.
+ */
+export function openLibrary<T>(
+  library: EmbeddedLibrary,
+  system: System,
+  directories: readonly string[],
+  open: (path: string) => T,
+): T {
+  const bytes = decode(library);
+  const reasons: string[] = [];
+  for (const directory of directories) {
+    try {
+      return openIn(directory, bytes, system, open);
+    } catch (error) {
+      reasons.push(`${directory}: ${messageOf(error)}`);
+    }
+  }
+  throw new Error(reasons.join("; ") || "no directory to write the library to");
+}
+
+/** The whole way of a native backend from the embedded library to the tested backend. */
+export function loadBackend(
+  name: BackendName,
+  minimum: MinimumLengths,
+  library: EmbeddedLibrary | undefined,
+  system: System,
+  directories: readonly string[],
+  open: (path: string) => Library,
+): Backend | string {
+  if (library === undefined) {
+    return "there is no library for this operating system and CPU";
+  }
+  try {
+    return nativeBackend(
+      name,
+      openLibrary(library, system, directories, open),
+      minimum,
+    );
+  } catch (error) {
+    return messageOf(error);
+  }
+}
