@@ -144,12 +144,12 @@ async function run(args: readonly string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-/** SHA-256 over the names and contents of all sources that the libraries are made of. */
+/** SHA-256 over the names and contents of everything that the libraries are made of. */
 async function sourceHash(): Promise<string> {
   const names: string[] = [];
-  for await (const entry of Deno.readDir(NATIVE)) {
-    const isUnit = UNITS.includes(entry.name);
-    if (isUnit || entry.name.endsWith(".h")) names.push(entry.name);
+  for await (const { name } of Deno.readDir(NATIVE)) {
+    const isSource = UNITS.includes(name) || /\.(h|tbd)$/.test(name);
+    if (isSource) names.push(name);
   }
   let text = "";
   for (const name of names.sort()) {
@@ -164,11 +164,7 @@ async function sourceHash(): Promise<string> {
 }
 
 async function compile(platform: Platform, dir: string): Promise<Uint8Array> {
-  const units: string[] = [];
-  for (const unit of UNITS) {
-    if (unit === "node_api.c" && platform.name === "wasm") continue;
-    if (await exists(new URL(unit, NATIVE))) units.push(unit);
-  }
+  const units = platform.name === "wasm" ? ["wsframe.c"] : UNITS;
   const file = `${dir}/${platform.name}`;
   await run([...COMMON, ...platform.flags, ...units, "-o", file]);
   const bytes = await Deno.readFile(file);

@@ -8,30 +8,24 @@ typedef uint32_t any32 __attribute__((aligned(1), may_alias));
 typedef uint64_t any64 __attribute__((aligned(1), may_alias));
 typedef uint32_t any128 __attribute__((vector_size(16), aligned(1), may_alias));
 
-static inline uint32_t load_32(const uint8_t *at)
-{
-  return *(const any32 *)at;
+static inline uint32_t load_32(const uint8_t *at) { return *(const any32 *)at; }
+
+static inline uint32_t load_big_16(const uint8_t *at) {
+  return __builtin_bswap16(*(const volatile any16 *)at);
 }
 
-static inline uint32_t load_big_16(const uint8_t *at)
-{
-  return __builtin_bswap16(*(const any16 *)at);
-}
-
-static inline uint64_t load_big_64(const uint8_t *at)
-{
-  return __builtin_bswap64(*(const any64 *)at);
+static inline uint64_t load_big_64(const uint8_t *at) {
+  return __builtin_bswap64(*(const volatile any64 *)at);
 }
 
 /* The key as the byte at this offset meets it. */
-static inline uint32_t rotate(uint32_t key, size_t offset)
-{
+static inline uint32_t rotate(uint32_t key, size_t offset) {
   return __builtin_rotateright32(key, (uint32_t)offset * 8 % 32);
 }
 
 /* All loads come before all stores, so the ranges may overlap in any way. */
-static inline void mask_short(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+static inline void mask_short(uint8_t *target, const uint8_t *source,
+                              size_t length, uint32_t key) {
   if (length >= 8) {
     const size_t tail = length - 8;
     const uint64_t key_64 = (uint64_t)key << 32 | key;
@@ -59,9 +53,8 @@ static inline void mask_short(uint8_t *target, const uint8_t *source, size_t len
   }
 }
 
-static inline void mask_16_to_32(uint8_t *target, const uint8_t *source, size_t length,
-                                 uint32_t key)
-{
+static inline void mask_16_to_32(uint8_t *target, const uint8_t *source,
+                                 size_t length, uint32_t key) {
   const size_t tail = length - 16;
   const any128 first = *(const any128 *)source ^ key;
   const any128 last = *(const any128 *)(source + tail) ^ rotate(key, tail);

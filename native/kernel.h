@@ -10,79 +10,94 @@
  */
 
 /* any alignment, any type underneath */
-typedef uint32_t KERNEL(wide) __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+typedef uint32_t KERNEL(wide)
+    __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 
-static inline KERNEL(wide) KERNEL(load)(const uint8_t *at)
-{
+static inline KERNEL(wide) KERNEL(load)(const uint8_t *at) {
   return *(const KERNEL(wide) *)at;
 }
 
-static inline void KERNEL(store)(uint8_t *at, KERNEL(wide) value)
-{
+static inline void KERNEL(store)(uint8_t *at, KERNEL(wide) value) {
   *(KERNEL(wide) *)at = value;
 }
 
-/* First count vectors from the start of the range, then as many up to its end. */
+/* The first count vectors of the range and the last count vectors. */
 static inline __attribute__((always_inline)) void
-KERNEL(ends)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key, size_t count)
-{
+KERNEL(ends)(uint8_t *target, const uint8_t *source, size_t length,
+             uint32_t key, size_t count) {
   KERNEL(wide) first[4], last[4];
   const size_t tail = length - count * WIDTH;
   const uint32_t tail_key = rotate(key, tail);
-  for (size_t i = 0; i < count; i++) first[i] = KERNEL(load)(source + i * WIDTH) ^ key;
-  for (size_t i = 0; i < count; i++) last[i] = KERNEL(load)(source + tail + i * WIDTH) ^ tail_key;
-  for (size_t i = 0; i < count; i++) KERNEL(store)(target + i * WIDTH, first[i]);
-  for (size_t i = 0; i < count; i++) KERNEL(store)(target + tail + i * WIDTH, last[i]);
+  for (size_t i = 0; i < count; i++)
+    first[i] = KERNEL(load)(source + i * WIDTH) ^ key;
+  for (size_t i = 0; i < count; i++)
+    last[i] = KERNEL(load)(source + tail + i * WIDTH) ^ tail_key;
+  for (size_t i = 0; i < count; i++)
+    KERNEL(store)(target + i * WIDTH, first[i]);
+  for (size_t i = 0; i < count; i++)
+    KERNEL(store)(target + tail + i * WIDTH, last[i]);
 }
 
-/* More than 8 vectors, upwards. target is source or below it, or they do not overlap. */
-static void KERNEL(mask_up)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+/*
+ * More than 8 vectors, upwards: right where target is source, lies below it, or
+ * does not overlap it.
+ */
+static void KERNEL(mask_up)(uint8_t *target, const uint8_t *source,
+                            size_t length, uint32_t key) {
   const size_t head = -(uintptr_t)target % WIDTH;
   const size_t tail = length - 4 * WIDTH;
   const uint32_t loop_key = rotate(key, head);
   const uint32_t tail_key = rotate(key, tail);
   const KERNEL(wide) first = KERNEL(load)(source) ^ key;
   KERNEL(wide) last[4];
-  for (size_t i = 0; i < 4; i++) last[i] = KERNEL(load)(source + tail + i * WIDTH) ^ tail_key;
-  for (size_t at = head; at < tail; at += 4 * WIDTH) {
+  for (size_t i = 0; i < 4; i++)
+    last[i] = KERNEL(load)(source + tail + i * WIDTH) ^ tail_key;
+  const uint8_t *from = source + head;
+  uint8_t *to = target + head;
+  while (to < target + tail) {
     KERNEL(wide) block[4];
-    for (size_t i = 0; i < 4; i++) block[i] = KERNEL(load)(source + at + i * WIDTH) ^ loop_key;
-    for (size_t i = 0; i < 4; i++) KERNEL(store)(target + at + i * WIDTH, block[i]);
+    for (size_t i = 0; i < 4; i++)
+      block[i] = KERNEL(load)(from + i * WIDTH) ^ loop_key;
+    for (size_t i = 0; i < 4; i++)
+      KERNEL(store)(to + i * WIDTH, block[i]);
+    from += 4 * WIDTH;
+    to += 4 * WIDTH;
+    /* two pointers, not one index: 5 to 9 % at 4 to 16 KiB (Xeon, AVX2) */
+    __asm__("" : "+r"(from), "+r"(to));
   }
   KERNEL(store)(target, first);
-  for (size_t i = 0; i < 4; i++) KERNEL(store)(target + tail + i * WIDTH, last[i]);
+  for (size_t i = 0; i < 4; i++)
+    KERNEL(store)(target + tail + i * WIDTH, last[i]);
 }
 
-/* The mirror image: target is above source, or they do not overlap. */
-static void KERNEL(mask_down)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+/* The mirror image, for a target that begins inside the source. */
+static void KERNEL(mask_down)(uint8_t *target, const uint8_t *source,
+                              size_t length, uint32_t key) {
   const size_t end = length - (uintptr_t)(target + length) % WIDTH;
-  const uint32_t loop_key = rotate(key, end);
   const size_t tail = length - WIDTH;
+  const uint32_t loop_key = rotate(key, end);
   const KERNEL(wide) last = KERNEL(load)(source + tail) ^ rotate(key, tail);
   KERNEL(wide) first[4];
-  for (size_t i = 0; i < 4; i++) first[i] = KERNEL(load)(source + i * WIDTH) ^ key;
+  for (size_t i = 0; i < 4; i++)
+    first[i] = KERNEL(load)(source + i * WIDTH) ^ key;
   for (size_t at = end; at > 4 * WIDTH; at -= 4 * WIDTH) {
     KERNEL(wide) block[4];
-    for (size_t i = 0; i < 4; i++) block[i] = KERNEL(load)(source + at - (i + 1) * WIDTH) ^ loop_key;
-    for (size_t i = 0; i < 4; i++) KERNEL(store)(target + at - (i + 1) * WIDTH, block[i]);
+    for (size_t i = 0; i < 4; i++)
+      block[i] = KERNEL(load)(source + at - (i + 1) * WIDTH) ^ loop_key;
+    for (size_t i = 0; i < 4; i++)
+      KERNEL(store)(target + at - (i + 1) * WIDTH, block[i]);
   }
   KERNEL(store)(target + tail, last);
-  for (size_t i = 0; i < 4; i++) KERNEL(store)(target + i * WIDTH, first[i]);
+  for (size_t i = 0; i < 4; i++)
+    KERNEL(store)(target + i * WIDTH, first[i]);
 }
 
-/*
- * Loads that follow stores to the same offset within another 4 KiB page wait for
- * them as if they were the same bytes. Going down avoids it where going up meets it.
- */
-static __attribute__((noinline)) void
-KERNEL(mask_long)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+static __attribute__((noinline)) void KERNEL(mask_long)(uint8_t *target,
+                                                        const uint8_t *source,
+                                                        size_t length,
+                                                        uint32_t key) {
   const uintptr_t distance = (uintptr_t)target - (uintptr_t)source;
-  const int must_go_down = distance - 1 < length - 1;
-  const int must_go_up = -distance < length;
-  if (must_go_down || (!must_go_up && distance % 4096 - 1 < 2047)) {
+  if (distance != 0 && distance < length) {
     KERNEL(mask_down)(target, source, length, key);
   } else {
     KERNEL(mask_up)(target, source, length, key);
@@ -90,8 +105,8 @@ KERNEL(mask_long)(uint8_t *target, const uint8_t *source, size_t length, uint32_
 }
 
 static inline __attribute__((always_inline)) void
-KERNEL(mask_any)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+KERNEL(mask_any)(uint8_t *target, const uint8_t *source, size_t length,
+                 uint32_t key) {
   if (length < 16) {
     mask_short(target, source, length, key);
   } else if (WIDTH > 16 && length < WIDTH) {
@@ -107,25 +122,28 @@ KERNEL(mask_any)(uint8_t *target, const uint8_t *source, size_t length, uint32_t
   }
 }
 
-static void KERNEL(mask)(uint8_t *target, const uint8_t *source, size_t length, uint32_t key)
-{
+static void KERNEL(mask)(uint8_t *target, const uint8_t *source, size_t length,
+                         uint32_t key) {
   KERNEL(mask_any)(target, source, length, key);
 }
 
-static uint32_t
-KERNEL(scan)(const uint8_t *source, size_t length, uint8_t *target, uint32_t *table,
-             uint32_t capacity, uint32_t flags, uint64_t max_payload_length)
-{
+static uint32_t KERNEL(scan)(const uint8_t *source, size_t length,
+                             uint8_t *target, uint32_t *table,
+                             uint32_t capacity, uint32_t flags,
+                             uint64_t max_payload_length) {
   size_t at = 0;
   uint32_t rows = 0;
   uint32_t fault = WSFRAME_OK;
   uint32_t *row = table + 4;
   while (rows < capacity && at < length) {
     struct header header;
-    fault = read_header(&header, source + at, length - at, flags, max_payload_length);
-    if (fault != WSFRAME_OK) break;
+    fault = read_header(&header, source + at, length - at, flags,
+                        max_payload_length);
+    if (fault != WSFRAME_OK)
+      break;
     const size_t left = length - at;
-    if (header.length > left || header.payload_length > left - header.length) break;
+    if (header.length > left || header.payload_length > left - header.length)
+      break;
     const size_t payload = at + header.length;
     const size_t payload_length = (size_t)header.payload_length;
     row[0] = header.word;
@@ -133,7 +151,8 @@ KERNEL(scan)(const uint8_t *source, size_t length, uint8_t *target, uint32_t *ta
     row[2] = (uint32_t)payload_length;
     row[3] = header.key;
     if (target && (header.word & ROW_MASKED)) {
-      KERNEL(mask_any)(target + payload, source + payload, payload_length, header.key);
+      KERNEL(mask_any)(target + payload, source + payload, payload_length,
+                       header.key);
     }
     row += 4;
     rows++;

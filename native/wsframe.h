@@ -22,25 +22,29 @@
  * XORs bytes[start .. start+length) in place. Byte i of the range meets byte
  * i & 3 of key, lowest byte first.
  */
-WSFRAME_API void wsframe_mask(uint8_t *bytes, double start, double length, int32_t key);
+WSFRAME_API void wsframe_mask(uint8_t *bytes, double start, double length,
+                              int32_t key);
 
-/* The same from source into target, one pass. The ranges may overlap in any way. */
+/* The same from source into target, one pass. The ranges may overlap in any
+ * way. */
 WSFRAME_API void wsframe_mask_into(uint8_t *target, double target_start,
-                       const uint8_t *source, double source_start,
-                       double length, int32_t key);
+                                   const uint8_t *source, double source_start,
+                                   double length, int32_t key);
 
 /*
  * Walks the complete frames of source[start .. start+length), length <= 2^30.
  * target NULL: headers only. Otherwise every masked payload is written unmasked
  * to target[target_start + offset from start]; target may be source with
  * target_start == start, and does not overlap it otherwise.
- * table: 4 words of head (0: consumed, 1: fault, 2 and 3 reserved), then rows of
- * 4 words; words is the size of the whole table in 32-bit words.
- * Returns the number of rows. See src/backend/backend.ts for rows and stops.
+ * table: 4 words of head (0: consumed, 1: fault, 2 and 3 reserved), then rows
+ * of 4 words; words is the size of the whole table in 32-bit words. Returns the
+ * number of rows. See src/backend/backend.ts for rows and stops.
  */
-WSFRAME_API uint32_t wsframe_scan(const uint8_t *source, double start, double length,
-                      uint8_t *target, double target_start, uint32_t *table,
-                      uint32_t words, uint32_t flags, double max_payload_length);
+WSFRAME_API uint32_t wsframe_scan(const uint8_t *source, double start,
+                                  double length, uint8_t *target,
+                                  double target_start, uint32_t *table,
+                                  uint32_t words, uint32_t flags,
+                                  double max_payload_length);
 
 /* Scan flags */
 enum {
@@ -76,8 +80,9 @@ enum {
 WSFRAME_API uint32_t wsframe_cpu(void);
 
 /*
- * Uses the kernel with this bit from now on, for tests and the self-test; 0 means the
- * best one. Returns the bit in use afterwards (unchanged if it cannot run).
+ * Uses the kernel with this bit from now on, for tests and the self-test; 0
+ * means the best one. Returns the bit in use afterwards (unchanged if it cannot
+ * run).
  */
 WSFRAME_API uint32_t wsframe_use_kernel(uint32_t kernel);
 
