@@ -38,7 +38,7 @@ export function parseJUnit(xml: string, fileSuites: boolean): TestResult[] {
         last.detail = attribute(attributes, "message");
         failureFrom = tag.index + whole.length;
       } else {
-        const text = unescapeXml(xml.slice(failureFrom, tag.index)).trim();
+        const text = tidy(unescapeXml(xml.slice(failureFrom, tag.index)));
         if (text !== "") last.detail = text;
       }
     }
@@ -60,6 +60,15 @@ function withoutSuites(results: TestResult[]): TestResult[] {
   return results.filter(({ name, outcome }) =>
     !above.has(name) || (outcome === "failed" && !failedBelow.has(name))
   );
+}
+
+/** Leaves out the wrapper that Node puts around an error, and inner frames. */
+function tidy(detail: string): string {
+  return detail
+    .replace(/^\s*\[?Error \[ERR_TEST_FAILURE\][^]*?cause: ([^]*)\}\s*$/, "$1")
+    .split("\n")
+    .filter((line) => !/^\s+at .*\b(node|ext):/.test(line))
+    .join("\n").trim();
 }
 
 function attribute(attributes: string, name: string): string {
