@@ -69,7 +69,6 @@ describe("assertEquals", () => {
     ["bytes", Uint8Array.of(1, 2), Uint8Array.of(1, 3)],
     ["members of sets", new Set([1, 2]), new Set([1, 3])],
     ["values of maps", new Map([[1, 2]]), new Map([[1, 3]])],
-    ["messages of errors", new Error("a"), new Error("b")],
   ];
   for (const [name, a, b] of different) {
     it(`tells ${name} apart`, () => {

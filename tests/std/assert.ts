@@ -285,10 +285,6 @@ function compare(
   if (a instanceof Map) {
     return sameMembers([...a], [...b as Map<unknown, unknown>]);
   }
-  if (a instanceof Error) {
-    const other = b as Error;
-    if (a.name !== other.name || a.message !== other.message) return false;
-  }
   const keys = ownKeys(a);
   return keys.length === ownKeys(b).length &&
     keys.every((key) =>
