@@ -1,0 +1,264 @@
+/**
+ * The tables of masking.
+ *
+ * @module
+ */
+
+import type { Context, Engine, Library, Table } from "./context.ts";
+import { each, size } from "./context.ts";
+import { fresh } from "./fresh.ts";
+import { byteLoop, KEY, same, testBytes, words32, words64 } from "./loops.ts";
+import type { Contender, Race, Target } from "./measure.ts";
+import type { Masker, Peer } from "./peers.ts";
+
+const KiB = 2 ** 10, MiB = 2 ** 20;
+
+/** Masks `bytes` in place, and is checked against the byte loop. */
+function inPlace(
+  mask: Masker,
+  bytes: Uint8Array,
+  key: Uint8Array = KEY,
+): Omit<Contender, "name"> {
+  let expected: Uint8Array | null = null;
+  return {
+    prepare: () => {
+      expected = Uint8Array.from(bytes);
+      byteLoop(expected, key);
+    },
+    run: fresh((mask: Masker, bytes: Uint8Array, key: Uint8Array) => () =>
+      mask(bytes, key)
+    )(mask, bytes, key),
+    verify: () => {
+      const right = same(bytes, expected!);
+      expected = null;
+      return right;
+    },
+  };
+}
+
+/** The same for a peer that may be absent. */
+function peer(
+  name: string,
+  mask: Peer<Masker>,
+  bytes: Uint8Array,
+): Contender {
+  return typeof mask === "string"
+    ? { name, absent: mask }
+    : { name, ...inPlace(mask, bytes) };
+}
+
+/** Seed (a): sizes, before and after. */
+function* seedRows({ portable, native, wasm }: Context): Generator<Race> {
+  for (
+    const bytes of [8, 16, 32, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
+  ) {
+    yield {
+      row: `${bytes}`,
+      bytes,
+      allocations: true,
+      contenders: () =>
+        each(
+          [portable, native ?? wasm],
+          "",
+          (lib) => inPlace(lib.mask, testBytes(bytes)),
+        ),
+    };
+  }
+}
+
+/** Seed (b): sizes by alignment, by algorithm, with and without the zero key. */
+function* alignRows({ native, portable, quick }: Context): Generator<Race> {
+  const zero = Buffer.alloc(4);
+  for (const length of [2, 4, 8, 16, 32, 512, 1024, MiB]) {
+    for (const align of quick ? [0, 4] : [0, 1, 4, 7]) {
+      for (const key of [KEY, zero]) {
+        const room = Buffer.alloc(length + 64);
+        const bytes = room.subarray(align, align + length);
+        bytes.set(testBytes(length));
+        yield {
+          row: `${size(length)} +${align}${key === zero ? " zero key" : ""}`,
+          bytes: length,
+          contenders: () => [
+            { name: "byte loop", ...inPlace(fresh(byteLoop), bytes, key) },
+            { name: "32-bit words", ...inPlace(words32, bytes, key) },
+            { name: "64-bit words", ...inPlace(words64, bytes, key) },
+            ...each(
+              [native, portable],
+              "",
+              (lib) => inPlace(lib.mask, bytes, key),
+            ),
+          ],
+        };
+      }
+    }
+  }
+}
+
+/** What the issues ask of the portable words. */
+function portableTargets(bytes: number, bun: boolean): Target[] {
+  const of = "portable";
+  const overLoop = bytes < 8
+    ? 0.5
+    : bytes <= 16
+    ? 0.75
+    : bytes < 256
+    ? 0.95
+    : bytes < 512
+    ? (bun ? 1.5 : 2)
+    : (bun ? 2.5 : 3);
+  const targets: Target[] = [{ of, over: "ws loop", atLeast: overLoop }];
+  if (bytes <= 128) {
+    targets.push({ of, over: "bufferutil", atLeast: bytes <= 32 ? 1 : 0.7 });
+  }
+  return targets;
+}
+
+/** What the issues ask of the library in C. */
+function nativeTargets(of: string, bytes: number, runtime: string): Target[] {
+  const targets: Target[] = [];
+  const others = ["bufferutil", "ws loop", "byte loop"];
+  const share = bytes < 8 ? 0.5 : bytes <= 16 ? 0.75 : bytes < KiB ? 0.9 : 1;
+  targets.push({ of, over: others, atLeast: share });
+  targets.push({
+    of,
+    over: "http.websocketUnmask",
+    atLeast: bytes >= 32 && bytes <= 512 ? 0.8 : share,
+  });
+  const factor = { [4 * KiB]: 2.5, [16 * KiB]: 3, [64 * KiB]: 2, [MiB]: 1.6 };
+  if (factor[bytes]) {
+    targets.push({ of, over: "bufferutil", atLeast: factor[bytes] });
+  }
+  const ofC = bytes === 16 * KiB
+    ? (runtime === "bun" ? 0.85 : runtime === "deno" ? 0.8 : 0.7)
+    : bytes === 64 * KiB || bytes === MiB
+    ? 0.9
+    : 0;
+  if (ofC) targets.push({ of, over: "kernel from C", atLeast: ofC });
+  return targets;
+}
+
+/** Every engine against every peer, 2 bytes to 16 MiB. */
+function* peerRows(context: Context): Generator<Race> {
+  const { engines, native, peers, kernel, runtime, quick } = context;
+  for (let bytes = 2; bytes <= 16 * MiB; bytes *= 2) {
+    // Of the large sizes the quick run takes every second.
+    if (quick && bytes > 64 * KiB && Math.log2(bytes) % 4 !== 0) continue;
+    const buffer = testBytes(bytes);
+    yield {
+      row: size(bytes),
+      bytes,
+      contenders: () => [
+        ...each(engines, "", (lib) => inPlace(lib.mask, buffer)),
+        peer("bufferutil", peers.bufferutil, buffer),
+        peer("ws loop", peers.wsLoop, buffer),
+        peer("http.websocketUnmask", peers.httpUnmask, buffer),
+        peer("byte loop", fresh(byteLoop), buffer),
+        typeof kernel === "string"
+          ? { name: "kernel from C", absent: kernel }
+          : {
+            name: "kernel from C",
+            sample: () => kernel.sample("mask", bytes),
+          },
+      ],
+      targets: [
+        ...portableTargets(bytes, runtime === "bun"),
+        ...(native ? nativeTargets(native.name, bytes, runtime) : []),
+      ],
+    };
+  }
+}
+
+/** Masks `source` into `target` in one pass. */
+function copying(
+  lib: Library,
+  target: Uint8Array,
+  source: Uint8Array,
+): Omit<Contender, "name"> {
+  const expected = Uint8Array.from(source);
+  byteLoop(expected, KEY);
+  return {
+    run: fresh(
+      (
+        maskInto: Library["maskInto"],
+        target: Uint8Array,
+        source: Uint8Array,
+        key: Uint8Array,
+      ) =>
+      () => maskInto(target, source, key),
+    )(lib.maskInto, target, source, KEY),
+    verify: () => same(target, expected),
+  };
+}
+
+/** Masked copies beside plain ones. */
+function* intoRows({ engines, native, kernel }: Context): Generator<Race> {
+  for (const bytes of [64, KiB, 16 * KiB, 64 * KiB, MiB]) {
+    const source = testBytes(bytes);
+    const target = Buffer.alloc(bytes);
+    const targets: Target[] = native && bytes === 64 * KiB
+      ? [{ of: native.name, over: "memcpy from C", atLeast: 0.8 }]
+      : [];
+    yield {
+      row: size(bytes),
+      bytes,
+      contenders: () => [
+        ...each(engines, "", (lib) => copying(lib, target, source)),
+        {
+          name: "target.set",
+          run: () => target.set(source),
+          verify: () => same(target, source),
+        },
+        typeof kernel === "string"
+          ? { name: "memcpy from C", absent: kernel }
+          : {
+            name: "memcpy from C",
+            sample: () => kernel.sample("memcpy", bytes),
+          },
+      ],
+      targets,
+    };
+  }
+}
+
+/** The tables of masking. */
+export const maskTables: Table[] = [
+  {
+    name: "mask-seed",
+    title: "Masking, before (portable) and after (native)",
+    style: "change",
+    rows: seedRows,
+  },
+  {
+    name: "mask-align",
+    title: "Masking by alignment and algorithm",
+    style: "peers",
+    base: ["byte loop"],
+    rows: alignRows,
+  },
+  {
+    name: "mask-peers",
+    title: "Masking against the peers",
+    style: "peers",
+    base: ["bufferutil"],
+    rows: peerRows,
+  },
+  {
+    name: "mask-into",
+    title: "Masked copy (maskInto)",
+    style: "peers",
+    base: ["memcpy from C", "target.set"],
+    rows: intoRows,
+  },
+];
+
+/** The engines alone, for the comparison of two revisions. */
+export function* compareMask(engines: Engine[]): Generator<Race> {
+  for (const bytes of [8, 32, 128, KiB, 16 * KiB, MiB]) {
+    const buffer = testBytes(bytes);
+    yield {
+      row: `mask ${size(bytes)}`,
+      bytes,
+      contenders: () => each(engines, "", (lib) => inPlace(lib.mask, buffer)),
+    };
+  }
+}

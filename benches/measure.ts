@@ -1,0 +1,318 @@
+/**
+ * The harness: races between contenders that do the same work. Every contender's
+ * result is checked before it is timed; contenders then take turns, one
+ * sample of a mitata measurement each, in an order that changes from round to
+ * round, so that whatever slows the machine slows all of them.
+ *
+ * @module
+ */
+
+import { measure } from "mitata";
+import { fresh } from "./fresh.ts";
+
+/** One way of doing the work of a race. */
+export interface Contender {
+  name: string;
+  /** What is timed: `items` items of work (default: the race's). */
+  run?: () => unknown;
+  /** Measures itself instead, in nanoseconds per run (a process of its own). */
+  sample?: () => Promise<number>;
+  /** Called before the first `run`. */
+  prepare?: () => void;
+  /** Whether the first `run`, whose result it gets, did the right thing. */
+  verify?: (result: unknown) => boolean;
+  /** Why it cannot run here. */
+  absent?: string;
+  items?: number;
+}
+
+/** What the issues ask for: `of` at least `atLeast` times as fast as the best of `over`. */
+export interface Target {
+  of: string;
+  over: string | string[];
+  atLeast: number;
+}
+
+/** One row of a table. */
+export interface Race {
+  row: string;
+  /** Payload bytes per item, where a throughput makes sense. */
+  bytes?: number;
+  /** Items per run (frames, say); times are given per item. */
+  items?: number;
+  /** Made when it is their turn, and dropped after it. */
+  contenders: () => Contender[];
+  targets?: Target[];
+  /** Medians in nanoseconds that are not to be exceeded, with their source. */
+  limits?: { of: string; ns: number; source: string }[];
+  /** Count bytes and objects allocated too. */
+  allocations?: boolean;
+}
+
+/** What a race gave for one contender. Times are nanoseconds per item. */
+export interface Measured {
+  name: string;
+  absent?: string;
+  median?: number;
+  low?: number;
+  high?: number;
+  samples?: number[];
+  /** Bytes and objects allocated per item; absent where the engine does not tell. */
+  bytes?: number;
+  objects?: number;
+}
+
+/** How much time a race may take. */
+export interface Budget {
+  rounds: number;
+  /** Nanoseconds that one sample of one contender takes, if its runs are short. */
+  sampleTime: number;
+  /** Only check, time nothing. */
+  once: boolean;
+}
+
+/** Nanoseconds of runs before the first sample: engines compile in the background. */
+const WARM_TIME = 8e6;
+/** A slow contender stops when its samples took so many times `sampleTime`, */
+const PATIENCE = 200;
+/** but not before so many rounds. */
+const LEAST_ROUNDS = 5;
+
+/** The value below which a share of the sorted numbers lies. */
+function quantile(sorted: number[], share: number): number {
+  const at = share * (sorted.length - 1);
+  const low = Math.floor(at), high = Math.ceil(at);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+}
+
+/** Runs once and says what was wrong, or null. */
+async function fault(contender: Contender): Promise<string | null> {
+  const { name, prepare, run, verify } = contender;
+  try {
+    prepare?.();
+    const result = await run!();
+    return verify!(result) ? null : `${name}: wrong result`;
+  } catch (error) {
+    return `${name}: ${error instanceof Error ? error.stack : error}`;
+  }
+}
+
+/** Lets contenders run one at a time, each once a round, in a changing order. */
+class Turns {
+  #waiting = new Map<number, () => void>();
+  #queue: (() => void)[] = [];
+  #contenders: number;
+  #round = 0;
+
+  constructor(contenders: number) {
+    this.#contenders = contenders;
+  }
+
+  /** Ends the turn of a contender, and resolves when it has the next. */
+  wait(contender: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.set(contender, resolve);
+      this.#pass();
+    });
+  }
+
+  /** Ends the last turn of a contender. */
+  leave(): void {
+    this.#contenders--;
+    this.#pass();
+  }
+
+  #pass(): void {
+    const next = this.#queue.shift();
+    if (next) return next();
+    if (this.#waiting.size < this.#contenders || this.#contenders === 0) return;
+    const all = [...this.#waiting].sort(([a], [b]) => a - b);
+    const first = this.#round++ % all.length;
+    const order = all.slice(first).concat(all.slice(0, first));
+    if (this.#round & 1) order.reverse();
+    this.#waiting.clear();
+    this.#queue = order.map(([, resolve]) => resolve);
+    // Through the event loop: runtimes work off there what runs put off.
+    setTimeout(() => this.#pass());
+  }
+}
+
+/** Runs many times; compiled anew for each contender. */
+type Loop = (runs: number) => unknown;
+
+function newLoop(run: () => unknown): Loop {
+  return fresh((run: () => unknown) => (runs: number) => {
+    let result = run();
+    for (let i = 1; i < runs; i++) result = run();
+    return result;
+  })(run);
+}
+
+/** Nanoseconds that a run takes once the engine has compiled it. */
+async function estimate(loop: Loop, warmTime: number): Promise<number> {
+  const begin = performance.now();
+  for (let runs = 1;; runs *= 2) {
+    const start = performance.now();
+    // What is asynchronous runs one by one.
+    for (let i = 0; i < runs; i++) {
+      const result = loop(1);
+      if (!(result instanceof Promise)) {
+        loop(runs - 1);
+        break;
+      }
+      await result;
+    }
+    const end = performance.now();
+    if ((end - begin) * 1e6 >= warmTime) return (end - start) * 1e6 / runs;
+  }
+}
+
+/** Runs one race. `tick` is called before each contender is prepared and timed. */
+export async function race(
+  { contenders, items = 1, allocations }: Race,
+  budget: Budget,
+  tick: () => void,
+): Promise<{ results: Measured[]; faults: string[] }> {
+  const faults: string[] = [];
+  const results: Measured[] = [];
+  const running: { contender: Contender; result: Measured }[] = [];
+  for (const contender of contenders()) {
+    tick();
+    const { name, absent, run } = contender;
+    const result: Measured = { name, absent };
+    results.push(result);
+    if (absent !== undefined) continue;
+    const wrong = run ? await fault(contender) : null;
+    if (wrong) {
+      faults.push(wrong);
+      result.absent = "wrong result";
+    } else {
+      running.push({ contender, result });
+    }
+  }
+  if (budget.once) return { results, faults };
+
+  const runners = [];
+  for (const { contender: { run } } of running) {
+    tick();
+    const loop = run && newLoop(run);
+    const runTime = loop ? await estimate(loop, WARM_TIME) : 0;
+    runners.push({ loop, runTime });
+  }
+  const turns = new Turns(running.length);
+  await Promise.all(running.map(async ({ contender, result }, i) => {
+    const { loop, runTime } = runners[i];
+    const times = loop
+      ? await timeLoop(loop, runTime, budget, () => turns.wait(i))
+      : await timeSamples(contender.sample!, budget, () => turns.wait(i));
+    turns.leave();
+    const perRun = contender.items ?? items;
+    const sorted = times.map((time) => time / perRun).sort((a, b) => a - b);
+    result.samples = sorted;
+    result.median = quantile(sorted, 0.5);
+    result.low = quantile(sorted, 0.25);
+    result.high = quantile(sorted, 0.75);
+  }));
+  for (const [i, { contender, result }] of running.entries()) {
+    const { run, items: own } = contender;
+    if (!allocations || !run) continue;
+    const { bytes, objects } = await allocated(run, runners[i].runTime);
+    const perRun = own ?? items;
+    if (bytes !== undefined) result.bytes = bytes / perRun;
+    if (objects !== undefined) result.objects = objects / perRun;
+  }
+  return { results, faults };
+}
+
+/** Nanoseconds per run, one sample per turn, taken by mitata. */
+async function timeLoop(
+  loop: Loop,
+  runTime: number,
+  budget: Budget,
+  turn: () => Promise<void>,
+): Promise<number[]> {
+  const { rounds, sampleTime } = budget;
+  const runs = Math.max(1, Math.round(sampleTime / runTime));
+  const affordable = Math.floor(sampleTime * PATIENCE / (runs * runTime));
+  const samples = Math.min(rounds, Math.max(LEAST_ROUNDS, affordable));
+  const stats = await measure(
+    function* () {
+      yield { 0: turn, bench: (_turn: void) => loop(runs) };
+    } as unknown as Parameters<typeof measure>[0],
+    {
+      gc: false,
+      min_samples: samples,
+      max_samples: samples,
+      samples_threshold: Infinity,
+      // One sample is one call: `loop` repeats the runs, and is warm.
+      warmup_threshold: -1,
+    },
+  );
+  return stats.samples.map((time) => time / runs);
+}
+
+/** The same for what measures itself. */
+async function timeSamples(
+  sample: () => Promise<number>,
+  { rounds }: Budget,
+  turn: () => Promise<void>,
+): Promise<number[]> {
+  const times: number[] = [];
+  for (let n = 0; n < rounds; n++) {
+    await turn();
+    times.push(await sample());
+  }
+  return times;
+}
+
+/**
+ * Bytes and objects that one item allocates. V8 tells: the heap and what its
+ * buffers hold outside it, and its sampling profiler at one sample per byte sees
+ * each object. JavaScriptCore counts only when it collects, so nothing is said.
+ */
+async function allocated(
+  run: () => unknown,
+  runTime: number,
+): Promise<{ bytes?: number; objects?: number }> {
+  if (process.versions.bun) return {};
+  const { gc } = globalThis as { gc?: () => void };
+  const used = () => {
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  // Few enough that the young generation is not collected in between.
+  const runs = Math.max(4, Math.min(1000, Math.round(10e6 / runTime)));
+  let bytes = Infinity, noise = Infinity;
+  for (let attempt = 0; attempt < 5; attempt++) {
+    gc?.();
+    const idle = used();
+    const before = used();
+    for (let i = 0; i < runs; i++) run();
+    const grown = used() - before;
+    if (grown < 0) continue;
+    bytes = Math.min(bytes, grown);
+    noise = Math.min(noise, before - idle);
+  }
+
+  const { Session } = await import("node:inspector/promises");
+  const session = new Session();
+  session.connect();
+  await session.post("HeapProfiler.enable");
+  await session.post("HeapProfiler.startSampling", {
+    samplingInterval: 1,
+    includeObjectsCollectedByMajorGC: true,
+    includeObjectsCollectedByMinorGC: true,
+  });
+  for (let i = 0; i < runs; i++) run();
+  const answer = await session.post("HeapProfiler.stopSampling") as unknown as {
+    profile: { samples: unknown[] };
+  };
+  session.disconnect();
+  return {
+    bytes: Number.isFinite(bytes)
+      ? Math.max(0, Math.round((bytes - noise) / runs))
+      : undefined,
+    // Some dozens belong to the session.
+    objects: Math.round(answer.profile.samples.length / runs * 10) / 10,
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * What the library costs before it does anything: importing it, and its first
+ * call, which opens a backend. Each sample is a process of its own.
+ *
+ * @module
+ */
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Context, Fact, Table } from "./context.ts";
+
+interface Times {
+  empty: number;
+  imported: number;
+  used: number;
+}
+
+/** Times in milliseconds; the first import of all pays for the loader. */
+function program(module: string): string {
+  const empty = (n: number) => JSON.stringify(`./empty${n}.mjs`);
+  return `
+    await import(${empty(0)});
+    const now = () => performance.now();
+    const t0 = now();
+    await import(${empty(1)});
+    const t1 = now();
+    const { mask } = await import(${JSON.stringify(module)});
+    const t2 = now();
+    mask(new Uint8Array(65536), new Uint8Array([1, 2, 3, 4]));
+    const t3 = now();
+    console.log(JSON.stringify({ empty: t1 - t0, imported: t2 - t1, used: t3 - t2 }));
+  `;
+}
+
+function* rows({ runtime, root, packed }: Context): Generator<Fact> {
+  // Node's users get JavaScript from the registry, the others the source.
+  const node = runtime === "node20" || runtime === "node26";
+  const cache = join(root, ".cache/benches");
+  mkdirSync(cache, { recursive: true });
+  const directory = mkdtempSync(join(cache, "start-"));
+  try {
+    const library = node ? join(packed, "mod.js") : join(root, "mod.ts");
+    const file = join(directory, "start.mjs");
+    writeFileSync(join(directory, "empty0.mjs"), "");
+    writeFileSync(join(directory, "empty1.mjs"), "");
+    writeFileSync(file, program(pathToFileURL(library).href));
+    const args = runtime === "deno"
+      ? ["run", "--allow-all", "--no-check", file]
+      : [file];
+    const start = (): Times =>
+      JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
+    /** The median of some starts. */
+    const measure = (value: (times: Times) => number) => () => {
+      const values = Array.from({ length: 7 }, () => value(start()));
+      return values.sort((a, b) => a - b)[3];
+    };
+    yield {
+      row: "import, more than of an empty module",
+      name: "mod",
+      unit: "ms",
+      limit: 5,
+      measure: measure(({ imported, empty }) => imported - empty),
+    };
+    yield {
+      row: "first use: write, open and test the library",
+      name: "mask",
+      unit: "ms",
+      limit: 5,
+      measure: measure(({ used }) => used),
+    };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** The table of starting. */
+export const startTables: Table[] = [{
+  name: "start",
+  title: "Start",
+  style: "peers",
+  rows,
+}];

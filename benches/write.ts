@@ -1,0 +1,216 @@
+/**
+ * The tables of writing: frames of a client, each with a fresh key.
+ *
+ * @module
+ */
+
+import type { Context, Engine, Library, Table } from "./context.ts";
+import { each, size } from "./context.ts";
+import { fresh } from "./fresh.ts";
+import { decodeFrame, same, testBytes } from "./loops.ts";
+import type { Contender, Race, Target } from "./measure.ts";
+import { do_not_optimize } from "mitata";
+import type { Driver, Peer } from "./peers.ts";
+
+const KiB = 2 ** 10, MiB = 2 ** 20;
+
+/** Writes `count` frames; returns the first of them, whole. */
+type Writing = (payload: Uint8Array, count: number) => () => Uint8Array;
+
+/** Bytes of a client's frame. */
+function frameLength(payloadLength: number): number {
+  return payloadLength +
+    (payloadLength < 126 ? 6 : payloadLength < 65536 ? 8 : 14);
+}
+
+function writeFrame(lib: Library): Writing {
+  const write = lib.writeFrame;
+  return fresh(
+    (write: Library["writeFrame"], keep: (value: unknown) => void) =>
+    (payload: Uint8Array, count: number) => {
+      return () => {
+        let last!: Uint8Array;
+        for (let i = 0; i < count; i++) {
+          last = write({ opcode: 2, payload }, { role: "client" });
+          keep(last);
+        }
+        return last;
+      };
+    },
+  )(write, do_not_optimize);
+}
+
+function writeFrameInto(lib: Library): Writing {
+  return (payload, count) => {
+    const target = new Uint8Array(frameLength(payload.length));
+    return fresh(
+      (
+        write: Library["writeFrameInto"],
+        target: Uint8Array,
+        payload: Uint8Array,
+        count: number,
+      ) =>
+      () => {
+        for (let i = 0; i < count; i++) {
+          write(target, { opcode: 2, payload }, { role: "client" });
+        }
+        return target;
+      },
+    )(lib.writeFrameInto, target, payload, count);
+  };
+}
+
+function frameWriter(lib: Library): Writing {
+  return (payload, count) => {
+    const writer = new lib.FrameWriter({ role: "client" });
+    return fresh(
+      (
+        writer: InstanceType<Library["FrameWriter"]>,
+        payload: Uint8Array,
+        count: number,
+      ) =>
+      () => {
+        for (let i = 0; i < count; i++) writer.binary(payload);
+        const block = writer.take();
+        return block.subarray(0, block.length / count);
+      },
+    )(writer, payload, count);
+  };
+}
+
+function wsSender(frame: (payload: Uint8Array) => Uint8Array[]): Writing {
+  return (payload, count) => () => {
+    let last!: Uint8Array;
+    for (let i = 0; i < count; i++) {
+      last = frame(payload)[0];
+      do_not_optimize(last);
+    }
+    return last;
+  };
+}
+
+function driverWriting(newDriver: () => Driver): Writing {
+  return (payload, count) => {
+    const driver = newDriver();
+    let last!: Uint8Array;
+    driver.io.on("data", (chunk) => {
+      last = chunk;
+    });
+    driver.start();
+    return () => {
+      for (let i = 0; i < count; i++) driver.binary(payload);
+      return last;
+    };
+  };
+}
+
+/** The least that a new frame can cost: memory and a copy. */
+const floor: Writing = (payload, count) => () => {
+  let last!: Uint8Array;
+  for (let i = 0; i < count; i++) {
+    last = new Uint8Array(frameLength(payload.length));
+    last.set(payload, last.length - payload.length);
+    do_not_optimize(last);
+  }
+  return last;
+};
+
+function writes(
+  payload: Uint8Array,
+  count: number,
+  writing: Writing,
+): Omit<Contender, "name"> {
+  const run = writing(payload, count);
+  const kept = Uint8Array.from(payload);
+  return {
+    run,
+    verify: (frame) => {
+      const decoded = decodeFrame(frame as Uint8Array, payload.length);
+      return decoded !== null && same(decoded, kept) && same(payload, kept);
+    },
+  };
+}
+
+function* writeRows({ engines, native, peers }: Context): Generator<Race> {
+  for (const bytes of [16, 125, KiB, 16 * KiB, 64 * KiB, MiB]) {
+    const payload = testBytes(bytes);
+    const count = Math.max(1, Math.floor(64 * KiB / frameLength(bytes)));
+    const peer = <T>(name: string, peer: Peer<T>, make: (peer: T) => Writing) =>
+      typeof peer === "string"
+        ? { name, absent: peer }
+        : { name, ...writes(payload, count, make(peer)) };
+    const targets: Target[] = [];
+    if (native) {
+      const { name } = native;
+      const factor = bytes <= KiB ? 1.5 : 1;
+      targets.push(
+        { of: `writeFrame ${name}`, over: "ws", atLeast: factor },
+        { of: `writeFrameInto ${name}`, over: "ws", atLeast: 2.5 },
+        { of: `FrameWriter ${name}`, over: "ws", atLeast: 2.5 },
+      );
+    }
+    const way = (
+      of: (Engine | undefined)[],
+      name: string,
+      make: (lib: Library) => Writing,
+    ) => each(of, name, (lib) => writes(payload, count, make(lib)));
+    yield {
+      row: size(bytes),
+      bytes,
+      items: count,
+      contenders: () => [
+        ...way(engines, "writeFrame", writeFrame),
+        ...way(engines, "writeFrameInto", writeFrameInto),
+        ...way(engines, "FrameWriter", frameWriter),
+        {
+          name: "floor: memory and copy",
+          run: floor(payload, count),
+          verify: (frame) =>
+            (frame as Uint8Array).length === frameLength(bytes),
+        },
+        peer("ws", peers.senderFrame, wsSender),
+        peer(
+          "websocket-driver",
+          peers.newDriver,
+          (open) => driverWriting(open),
+        ),
+      ],
+      targets,
+    };
+  }
+}
+
+/** The table of writing. */
+export const writeTables: Table[] = [{
+  name: "write",
+  title: "Writing a client's frames, a fresh key each, per frame",
+  style: "peers",
+  base: ["ws"],
+  rows: writeRows,
+}];
+
+/** The engines alone, for the comparison of two revisions. */
+export function* compareWrite(engines: Engine[]): Generator<Race> {
+  const ways: [string, (lib: Library) => Writing][] = [
+    ["writeFrame", writeFrame],
+    ["writeFrameInto", writeFrameInto],
+    ["FrameWriter", frameWriter],
+  ];
+  for (const [name, make] of ways) {
+    for (const bytes of [16, KiB, 64 * KiB]) {
+      const payload = testBytes(bytes);
+      const count = Math.max(1, Math.floor(64 * KiB / frameLength(bytes)));
+      yield {
+        row: `${name} ${size(bytes)}`,
+        bytes,
+        items: count,
+        contenders: () =>
+          each(
+            engines,
+            "",
+            (lib) => writes(payload, count, make(lib)),
+          ),
+      };
+    }
+  }
+}
