@@ -5,7 +5,7 @@
  * @module
  */
 
-import { maskBytes, rotateKey } from "./backend/portable.ts";
+import { maskBytes, maskBytesInto, rotateKey } from "./backend/portable.ts";
 import { current, engine } from "./backend/select.ts";
 import { checkBytes, shown } from "./check.ts";
 
@@ -110,4 +110,41 @@ export function maskInto(
   const backend = current.engine ?? engine();
   backend.maskInto(target, 0, source, 0, length, number);
   return phase + length & 3;
+}
+
+/** XORs part of a view in place, by the quicker of loop and call. For the reader and writer. */
+export function maskRange(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  key: number,
+): void {
+  if (key === 0) return;
+  const backend = current.engine ?? engine();
+  if (length < backend.minBytes) maskBytes(bytes, start, length, key);
+  else backend.mask(bytes, start, length, key);
+}
+
+/** XORs part of a view into other memory, by the quicker of loop and call; key 0 copies. */
+export function maskRangeInto(
+  target: Uint8Array,
+  targetStart: number,
+  source: Uint8Array,
+  sourceStart: number,
+  length: number,
+  key: number,
+): void {
+  const backend = current.engine ?? engine();
+  if (length < backend.minBytes) {
+    maskBytesInto(target, targetStart, source, sourceStart, length, key);
+  } else {
+    backend.maskInto(
+      target,
+      targetStart,
+      source,
+      sourceStart,
+      length,
+      key,
+    );
+  }
 }

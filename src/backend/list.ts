@@ -4,10 +4,12 @@
  * @module
  */
 
+import { bunFfi } from "./bun_ffi.ts";
+import { denoFfi } from "./deno_ffi.ts";
 import { webCandidates } from "./list_web.ts";
+import { nodeApi } from "./node_api.ts";
 import { setCandidates } from "./select.ts";
 
-setCandidates([...webCandidates]);
+setCandidates([bunFfi, denoFfi, nodeApi, ...webCandidates]);
 
 export { backend, backends, useBackend } from "./select.ts";
-export type { BackendInfo, BackendStatus } from "./select.ts";

@@ -78,7 +78,7 @@ export function maskBytes(
 }
 
 /** Loops over bytes from one place to another, forward. */
-function maskBytesInto(
+export function maskBytesInto(
   target: Uint8Array,
   targetStart: number,
   source: Uint8Array,

@@ -1,0 +1,1011 @@
+/**
+ * Reading frames. A native scan walks a whole chunk, checks every header, unmasks
+ * every payload and fills a table; what is here reads that table. A frame that no
+ * chunk holds whole is put together byte by byte, its payload unmasked as it comes.
+ *
+ * @module
+ */
+
+import {
+  MAX_SCAN_LENGTH,
+  SCAN_CONSUMED,
+  SCAN_FAULT,
+  SCAN_ROW_WORDS,
+  SCAN_ROWS,
+} from "./backend/backend.ts";
+import { rotateKey } from "./backend/portable.ts";
+import { current, engine } from "./backend/select.ts";
+import {
+  ALLOW_RSV1,
+  checkBytes,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  checkRole,
+  checkStrict,
+  EXPECT_MASK,
+  EXPECT_NO_MASK,
+  HEADER_FAULTS,
+  NO_CHECKS,
+} from "./check.ts";
+import { FrameError } from "./errors.ts";
+import type { Frame, FrameHeader, Opcode, Role } from "./frame.ts";
+import { MAX_HEADER_LENGTH, parsed, parseHeader } from "./header.ts";
+import { maskRange, maskRangeInto } from "./mask.ts";
+import { keyBytes } from "./mask_key.ts";
+import { allocate, allocateBlock } from "./memory.ts";
+
+/** How to read. */
+export interface ReadOptions {
+  /** Which end reads. A server takes masked frames only, a client unmasked ones; absent: both. */
+  role?: Role;
+  /** The longest payload to accept, in bytes: 0 to 2^53 - 1 (default 16 MiB). */
+  maxPayloadLength?: number;
+  /** Whether an extension owns RSV1 on Text and Binary (default false). */
+  allowRsv1?: boolean;
+  /** "none": only the length limits are checked, for test tools and proxies (default "strict"). */
+  checks?: "strict" | "none";
+  /** Unmask inside the bytes given (default false: the input never changes). */
+  inPlace?: boolean;
+  /**
+   * FrameReader: hand out the pieces of a payload as they arrive (default false). Each is a
+   * Frame with `payloadLength`, `payloadOffset` and `last`; an empty frame is one last piece.
+   */
+  partial?: boolean;
+}
+
+/** {@linkcode ReadOptions} and what Connection needs besides. */
+export interface InternalReadOptions extends ReadOptions {
+  /** Under `partial`, show a header that arrived alone as a piece of 0 bytes. */
+  headerPieces?: boolean;
+}
+
+/** Options, checked. */
+interface Rules {
+  flags: number;
+  maxPayloadLength: number;
+  inPlace: boolean;
+}
+
+const DEFAULT_RULES: Rules = {
+  flags: 0,
+  maxPayloadLength: 0x1000000,
+  inPlace: false,
+};
+
+function rulesOf(options: ReadOptions | undefined): Rules {
+  if (options === undefined) return DEFAULT_RULES;
+  checkOptions(options, "options");
+  const role = checkRole(options.role);
+  return {
+    flags: (role === "server" ? EXPECT_MASK : 0) |
+      (role === "client" ? EXPECT_NO_MASK : 0) |
+      (checkFlag(options.allowRsv1, "allowRsv1", false) ? ALLOW_RSV1 : 0) |
+      (checkStrict(options.checks) ? 0 : NO_CHECKS),
+    maxPayloadLength: checkCount(
+      options.maxPayloadLength,
+      "maxPayloadLength",
+      DEFAULT_RULES.maxPayloadLength,
+    ),
+    inPlace: checkFlag(options.inPlace, "inPlace", false),
+  };
+}
+
+/** Throws the fault that {@linkcode parseHeader} returned, if it is one. */
+function checkHeader(headerLength: number): void {
+  if (headerLength < 0) throw new FrameError(HEADER_FAULTS[-headerLength]!, 0);
+}
+
+/**
+ * Reads the header of the frame at the start of the bytes, for callers who pass the
+ * payload on themselves.
+ *
+ * @param bytes Bytes that begin with a frame
+ * @param options How to read
+ * @returns The header and its length in bytes (2 to 14), or undefined when it is not
+ * complete yet
+ * @throws {FrameError} When the header breaks a rule, as soon as its bytes show it
+ * @throws {TypeError | RangeError} When an argument is wrong
+ *
+ * @example
+ * ```ts
+ * import { readFrameHeader } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const result = readFrameHeader(new Uint8Array([0x82, 0x7e, 0x01, 0x00]));
+ * assertEquals(result?.header.payloadLength, 256);
+ * assertEquals(result?.headerLength, 4);
+ * ```
+ */
+export function readFrameHeader(
+  bytes: Uint8Array,
+  options?: ReadOptions,
+): { header: FrameHeader; headerLength: number } | undefined {
+  checkBytes(bytes, "bytes");
+  const { flags, maxPayloadLength } = rulesOf(options);
+  const headerLength = parseHeader(
+    bytes,
+    0,
+    bytes.length,
+    flags,
+    maxPayloadLength,
+  );
+  checkHeader(headerLength);
+  if (headerLength === 0) return undefined;
+  const first = bytes[0]!;
+  const { payloadLength, key } = parsed;
+  const header: FrameHeader = {
+    fin: (first & 0x80) !== 0,
+    rsv1: (first & 0x40) !== 0,
+    rsv2: (first & 0x20) !== 0,
+    rsv3: (first & 0x10) !== 0,
+    opcode: (first & 0x0f) as Opcode,
+    payloadLength,
+    maskKey: bytes[1]! >= 0x80 ? keyBytes(key) : null,
+  };
+  return { header, headerLength };
+}
+
+/**
+ * Reads the frame at the start of the bytes.
+ *
+ * @param bytes Bytes that begin with a frame; they are not changed unless `inPlace`
+ * @param options How to read
+ * @returns The frame and its length in bytes, or undefined when it is not complete yet.
+ * The payload is a copy; with `inPlace` it is a view into `bytes`
+ * @throws {FrameError} When the header breaks a rule, as soon as its bytes show it
+ * @throws {TypeError | RangeError} When an argument is wrong
+ *
+ * @example
+ * ```ts
+ * import { readFrame } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const bytes = new Uint8Array([0x81, 0x02, 0x68, 0x69, 0x89, 0x00]);
+ * const result = readFrame(bytes);
+ * assertEquals(new TextDecoder().decode(result?.frame.payload), "hi");
+ * assertEquals(result?.bytesRead, 4);
+ * ```
+ */
+export function readFrame(
+  bytes: Uint8Array,
+  options?: ReadOptions,
+): { frame: Frame; bytesRead: number } | undefined {
+  if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
+  const { flags, maxPayloadLength, inPlace } = rulesOf(options);
+  const length = bytes.length;
+  const headerLength = parseHeader(bytes, 0, length, flags, maxPayloadLength);
+  checkHeader(headerLength);
+  const { payloadLength, key } = parsed;
+  if (headerLength === 0 || payloadLength > length - headerLength) {
+    return undefined;
+  }
+  let payload: Uint8Array;
+  const masked = bytes[1]! & 0x80;
+  if (inPlace) {
+    maskRange(bytes, headerLength, payloadLength, key);
+    payload = view(bytes, headerLength, payloadLength);
+  } else {
+    payload = allocate(payloadLength);
+    maskRangeInto(payload, 0, bytes, headerLength, payloadLength, key);
+  }
+  return {
+    frame: new ReadFrame(bytes[0]! | masked << 1, key, payload, 0),
+    bytesRead: headerLength + payloadLength,
+  };
+}
+
+function view(bytes: Uint8Array, start: number, length: number): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset + start, length);
+}
+
+/** The bit beside the first header byte that says that the frame was masked. */
+const MASKED = 0x100;
+
+/**
+ * A frame of the iterator. The key becomes bytes only when asked for: a second typed
+ * array per frame would double its cost.
+ */
+class ReadFrame implements Frame {
+  fin: boolean;
+  rsv1: boolean;
+  rsv2: boolean;
+  rsv3: boolean;
+  opcode: Opcode;
+  payload: Uint8Array;
+  byteOffset: number;
+  #key: number;
+  #masked: boolean;
+
+  constructor(
+    head: number,
+    key: number,
+    payload: Uint8Array,
+    byteOffset: number,
+  ) {
+    this.fin = (head & 0x80) !== 0;
+    this.rsv1 = (head & 0x40) !== 0;
+    this.rsv2 = (head & 0x20) !== 0;
+    this.rsv3 = (head & 0x10) !== 0;
+    this.opcode = (head & 0x0f) as Opcode;
+    this.payload = payload;
+    this.byteOffset = byteOffset;
+    this.#key = key;
+    this.#masked = (head & MASKED) !== 0;
+  }
+
+  get maskKey(): Uint8Array | null {
+    return this.#masked ? keyBytes(this.#key) : null;
+  }
+}
+
+/** A frame of the iterator under `partial`. */
+class FramePiece extends ReadFrame {
+  payloadLength: number;
+  payloadOffset: number;
+  last: boolean;
+
+  constructor(
+    head: number,
+    key: number,
+    payload: Uint8Array,
+    byteOffset: number,
+    payloadLength: number,
+    payloadOffset: number,
+  ) {
+    super(head, key, payload, byteOffset);
+    this.payloadLength = payloadLength;
+    this.payloadOffset = payloadOffset;
+    this.last = payloadOffset + payload.length === payloadLength;
+  }
+}
+
+/** What one scan covers at most where it needs memory for payloads, in bytes. */
+const WINDOW = 0x10000;
+
+/** Rows of a scan table: 16 KiB, so that it stays in the nearest cache. */
+const TABLE_ROWS = 1024;
+
+/** Assembled payloads up to this size are kept for the next one, in bytes. */
+const MAX_KEPT_LENGTH = 0x100000;
+
+/** What a scan works with; readers share these, so that an idle one holds none. */
+interface Workspace {
+  table: Uint32Array;
+  scratch: Uint8Array;
+}
+
+const workspaces: Workspace[] = [];
+const MAX_WORKSPACES = 4;
+
+/** Room beyond the window, so that target and source can be aligned alike. */
+const ALIGNMENT = 32;
+
+function takeWorkspace(): Workspace {
+  return workspaces.pop() ?? {
+    table: new Uint32Array(SCAN_ROWS + TABLE_ROWS * SCAN_ROW_WORDS),
+    scratch: allocateBlock(WINDOW + ALIGNMENT),
+  };
+}
+
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** Set by FrameReader, whose state it reads. */
+let nextFrame: (reader: FrameReader) => Frame | undefined;
+
+class FrameIterator implements IterableIterator<Frame> {
+  readonly #reader: FrameReader;
+
+  constructor(reader: FrameReader) {
+    this.#reader = reader;
+  }
+
+  next(): IteratorResult<Frame> {
+    const value = nextFrame(this.#reader);
+    return value === undefined
+      ? { done: true, value: undefined }
+      : { done: false, value };
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+}
+
+/**
+ * Reads frames from a stream of chunks, cut anywhere.
+ *
+ * Two ways to read: the iterator gives frames that own their bytes (with `inPlace`:
+ * views into the chunk); the cursor, `advance()`, shows one frame after the other
+ * without allocating. They may be mixed; both continue where the other stopped.
+ * Reading is lazy: `push` stores, and reading throws the fault of the stream, after
+ * the frames that came before it, once and again on every later call.
+ *
+ * A pushed chunk must stay as it is until its frames were read, or until the next
+ * `push`, which copies what was not read (so pushing from inside an iteration is
+ * fine). Small payloads of the iterator share one block of memory per chunk, 64 KiB at
+ * most: keeping one of them keeps the block.
+ *
+ * @example The iterator
+ * ```ts
+ * import { FrameReader } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const reader = new FrameReader({ role: "client" });
+ * const texts: string[] = [];
+ * for (const chunk of [[0x81, 0x02, 0x68], [0x69, 0x89, 0x00]]) {
+ *   for (const frame of reader.push(new Uint8Array(chunk))) {
+ *     texts.push(`${frame.opcode}:${new TextDecoder().decode(frame.payload)}`);
+ *   }
+ * }
+ * reader.end();
+ * assertEquals(texts, ["1:hi", "9:"]);
+ * ```
+ *
+ * @example The cursor
+ * ```ts
+ * import { FrameReader } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const reader = new FrameReader();
+ * reader.push(new Uint8Array([0x81, 0x02, 0x68, 0x69, 0x89, 0x00]));
+ * let bytes = 0;
+ * while (reader.advance()) bytes += reader.payloadLength;
+ * assertEquals(bytes, 2);
+ * ```
+ */
+export class FrameReader implements Iterable<Frame> {
+  readonly #flags: number;
+  readonly #maxPayloadLength: number;
+  readonly #inPlace: boolean;
+  readonly #partial: boolean;
+  readonly #headerPieces: boolean;
+
+  /** The chunk being read, from `#at` to `#end`; `#offset` is where it starts in the stream. */
+  #chunk: Uint8Array = NOTHING;
+  #at = 0;
+  #end = 0;
+  #offset = 0;
+  /** Whether `#chunk` is a copy of our own. */
+  #copied = true;
+  /** Chunks after it, from `#queueAt` on; all but the last are copies. */
+  #queue: Uint8Array[] = [];
+  #queueAt = 0;
+  #queuedBytes = 0;
+  #ended = false;
+  #error: FrameError | null = null;
+  /** A fault found behind the rows that are still to be read. */
+  #fault = 0;
+
+  /** Rows of the last scan that were not read: `#row` to `#rowEnd` in the table. */
+  #workspace: Workspace | null = null;
+  #table: Uint32Array | null = null;
+  #row = 0;
+  #rowEnd = 0;
+  /** Where the scan started in the stream. */
+  #rowsOffset = 0;
+  /** The memory of masked payloads, and of others, with where offset 0 of the rows is in each. */
+  #maskedMemory: Uint8Array = NOTHING;
+  #maskedStart = 0;
+  #plainMemory: Uint8Array = NOTHING;
+  #plainStart = 0;
+  /** Whether the frames of the iterator may be views into each. */
+  #maskedOwned = false;
+  #plainOwned = false;
+
+  /** The frame that no chunk held whole. */
+  #open = false;
+  #openHeader: Uint8Array = NOTHING;
+  #openHeaderLength = 0;
+  #openComplete = false;
+  #openPayloadLength = 0;
+  #openKey = 0;
+  #openReceived = 0;
+  #openOffset = 0;
+  #assembly: Uint8Array | null = null;
+
+  /** Under the cursor. */
+  #head = 0;
+  #key = 0;
+  #memory: Uint8Array = NOTHING;
+  #start = 0;
+  #length = 0;
+  #payloadLength = 0;
+  #payloadOffset = 0;
+  #byteOffset = 0;
+  #owned = false;
+  #payload: Uint8Array | null = null;
+
+  /**
+   * @param options How to read
+   * @throws {TypeError | RangeError} When an option is wrong
+   */
+  constructor(options: ReadOptions = {}) {
+    const rules = rulesOf(options);
+    this.#flags = rules.flags;
+    this.#maxPayloadLength = rules.maxPayloadLength;
+    this.#inPlace = rules.inPlace;
+    this.#partial = checkFlag(options.partial, "partial", false);
+    this.#headerPieces = (options as InternalReadOptions).headerPieces === true;
+  }
+
+  /**
+   * Takes the next bytes of the stream. Never throws a fault of the stream.
+   *
+   * @param chunk The bytes, which must stay as they are until their frames were read
+   * @returns The reader itself, to iterate
+   * @throws {TypeError} When `chunk` is not a Uint8Array, or after `end()`
+   */
+  push(chunk: Uint8Array): this {
+    if (!(chunk instanceof Uint8Array)) checkBytes(chunk, "chunk");
+    if (this.#ended) {
+      throw new TypeError("Cannot push a chunk: the stream has ended");
+    }
+    if (this.#error !== null || chunk.length === 0) return this;
+    if (this.#at === this.#end && this.#row === this.#rowEnd) {
+      this.#setChunk(chunk, false);
+    } else {
+      this.#copyUnread();
+      this.#queue.push(chunk);
+      this.#queuedBytes += chunk.length;
+    }
+    return this;
+  }
+
+  #setChunk(chunk: Uint8Array, copied: boolean): void {
+    this.#offset += this.#end;
+    this.#chunk = chunk;
+    this.#at = 0;
+    this.#end = chunk.length;
+    this.#copied = copied;
+  }
+
+  /** Copies what is not ours and not read, since the caller may use it again now. */
+  #copyUnread(): void {
+    const last = this.#queue.length - 1;
+    if (last >= this.#queueAt) {
+      this.#queue[last] = this.#queue[last]!.slice();
+      return;
+    }
+    if (this.#copied) return;
+    const old = this.#chunk;
+    const copy = new Uint8Array(old);
+    this.#chunk = copy;
+    this.#copied = true;
+    if (this.#maskedMemory === old) this.#maskedMemory = copy;
+    if (this.#plainMemory === old) this.#plainMemory = copy;
+  }
+
+  /** Goes on to the next chunk that waits; false when there is none. */
+  #nextChunk(): boolean {
+    if (this.#queueAt === this.#queue.length) return false;
+    const chunk = this.#queue[this.#queueAt]!;
+    this.#queue[this.#queueAt++] = NOTHING;
+    const copied = this.#queueAt < this.#queue.length;
+    if (!copied) {
+      this.#queue = [];
+      this.#queueAt = 0;
+    }
+    this.#queuedBytes -= chunk.length;
+    this.#setChunk(chunk, copied);
+    return true;
+  }
+
+  /**
+   * Moves the cursor to the next frame (under `partial`: piece).
+   *
+   * @returns Whether there is one; false: more bytes are needed. What the cursor shows
+   * lives until the next `advance` or `push`
+   * @throws {FrameError} When the stream breaks a rule there
+   */
+  advance(): boolean {
+    const row = this.#row;
+    if (row === this.#rowEnd) return this.#fill(false);
+    this.#show(row);
+    return true;
+  }
+
+  /** Puts a row of the table under the cursor. */
+  #show(row: number): void {
+    const table = this.#table!;
+    const head = table[row]!;
+    const start = table[row + 1]!;
+    const length = table[row + 2]!;
+    this.#row = row + SCAN_ROW_WORDS;
+    this.#head = head;
+    this.#key = table[row + 3]! | 0;
+    this.#length = length;
+    this.#payloadLength = length;
+    this.#payloadOffset = 0;
+    this.#byteOffset = this.#rowsOffset + (start - (head >>> 16));
+    this.#payload = null;
+    if ((head & MASKED) !== 0) {
+      this.#memory = this.#maskedMemory;
+      this.#start = this.#maskedStart + start;
+      this.#owned = this.#maskedOwned;
+    } else {
+      this.#memory = this.#plainMemory;
+      this.#start = this.#plainStart + start;
+      this.#owned = this.#plainOwned;
+    }
+  }
+
+  /**
+   * Finds the next frames and puts the first under the cursor.
+   *
+   * @param own Whether they are for the iterator, whose frames own their bytes
+   */
+  #fill(own: boolean): boolean {
+    if (this.#error !== null) throw this.#error;
+    if (this.#fault !== 0) this.#fail(this.#fault, this.#offset + this.#at);
+    for (;;) {
+      if (this.#at === this.#end && !this.#nextChunk()) {
+        this.#rest();
+        if (this.#ended && this.#open) this.#fail(0, this.#openOffset);
+        return false;
+      }
+      if (this.#chunk.length < this.#end) {
+        throw new TypeError(
+          "Cannot read a pushed chunk: it became shorter since it was pushed",
+        );
+      }
+      if (this.#open ? this.#feed(own) : this.#scan(own)) return true;
+    }
+  }
+
+  /** Nothing to read: what the reader needed for it goes back. */
+  #rest(): void {
+    if (this.#workspace !== null) {
+      if (workspaces.length < MAX_WORKSPACES) workspaces.push(this.#workspace);
+      this.#workspace = null;
+      this.#table = null;
+    }
+    this.#chunk = NOTHING;
+    this.#offset += this.#end;
+    this.#at = 0;
+    this.#end = 0;
+    this.#copied = true;
+    this.#maskedMemory = NOTHING;
+    this.#plainMemory = NOTHING;
+    this.#showNothing();
+  }
+
+  /** Nothing is under the cursor. */
+  #showNothing(): void {
+    this.#head = 0;
+    this.#key = 0;
+    this.#memory = NOTHING;
+    this.#start = 0;
+    this.#length = 0;
+    this.#payloadLength = 0;
+    this.#payloadOffset = 0;
+    this.#byteOffset = this.#bufferedStart();
+    this.#payload = null;
+  }
+
+  #fail(fault: number, byteOffset: number): never {
+    this.#rest();
+    this.#queue = [];
+    this.#queueAt = 0;
+    this.#queuedBytes = 0;
+    this.#close();
+    this.#assembly = null;
+    throw this.#error = new FrameError(HEADER_FAULTS[fault]!, byteOffset);
+  }
+
+  /** Scans the chunk from `#at` on. False: no complete frame there, `#open` is set. */
+  #scan(own: boolean): boolean {
+    const backend = current.engine ?? engine();
+    const workspace = this.#workspace ??= takeWorkspace();
+    const table = this.#table = workspace.table;
+    const chunk = this.#chunk;
+    const start = this.#at;
+    const remaining = this.#end - start;
+    let length = remaining;
+    let target: Uint8Array | null = null;
+    let targetStart = 0;
+    if (this.#inPlace) {
+      if (length > MAX_SCAN_LENGTH) length = MAX_SCAN_LENGTH;
+      target = chunk;
+      targetStart = start;
+    } else {
+      if (length > WINDOW) length = WINDOW;
+      if ((this.#flags & (EXPECT_NO_MASK | NO_CHECKS)) !== EXPECT_NO_MASK) {
+        targetStart = chunk.byteOffset + start & ALIGNMENT - 1;
+        if (!own) target = workspace.scratch;
+        else if (this.#firstFits(length)) {
+          target = allocate(targetStart + length);
+        }
+      }
+    }
+    const rows = backend.scan(
+      chunk,
+      start,
+      length,
+      target,
+      targetStart,
+      table,
+      this.#flags,
+      this.#maxPayloadLength,
+    );
+    const consumed = table[SCAN_CONSUMED]!;
+    const fault = table[SCAN_FAULT]!;
+    this.#at = start + consumed;
+    if (rows === 0) {
+      if (fault !== 0) this.#fail(fault, this.#offset + start);
+      this.#open = true;
+      this.#openOffset = this.#offset + start;
+      return this.#feed(own);
+    }
+    this.#fault = fault;
+    this.#rowEnd = SCAN_ROWS + rows * SCAN_ROW_WORDS;
+    this.#rowsOffset = this.#offset + start;
+    this.#plainMemory = chunk;
+    this.#plainStart = start;
+    this.#plainOwned = this.#inPlace;
+    if (target !== null) {
+      this.#maskedMemory = target;
+      this.#maskedStart = targetStart;
+      this.#maskedOwned = own || this.#inPlace;
+    } else if (own) {
+      // A client: nothing was masked, so one copy of all frames serves them.
+      const copy = allocate(consumed);
+      maskRangeInto(copy, 0, chunk, start, consumed, 0);
+      this.#plainMemory = copy;
+      this.#plainStart = 0;
+      this.#plainOwned = true;
+    }
+    this.#show(SCAN_ROWS);
+    return true;
+  }
+
+  /** Whether the first frame is complete within `length` bytes, so that a scan will need memory. */
+  #firstFits(length: number): boolean {
+    const end = this.#at + length;
+    const headerLength = parseHeader(
+      this.#chunk,
+      this.#at,
+      end,
+      this.#flags,
+      this.#maxPayloadLength,
+    );
+    return headerLength > 0 &&
+      parsed.payloadLength <= length - headerLength;
+  }
+
+  /** Feeds the open frame from the chunk. True: the frame, or a piece of it, is under the cursor. */
+  #feed(own: boolean): boolean {
+    if (!this.#openComplete && !this.#feedHeader()) return false;
+    const chunk = this.#chunk;
+    const start = this.#at;
+    const payloadLength = this.#openPayloadLength;
+    const received = this.#openReceived;
+    let length = Math.min(this.#end - start, payloadLength - received);
+    if (length === 0) {
+      if (payloadLength !== 0 && !this.#headerPieces) return false;
+      return this.#showOpen(NOTHING, 0, 0, 0, true);
+    }
+    const masked = this.#openHeader[1]! >= 0x80;
+    const key = rotateKey(this.#openKey, received);
+    if (this.#partial || length === payloadLength) {
+      if (this.#inPlace || !masked && !own) {
+        maskRange(chunk, start, length, key);
+        this.#at = start + length;
+        return this.#showOpen(chunk, start, received, length, this.#inPlace);
+      }
+      if (this.#partial) {
+        let memory: Uint8Array;
+        if (own) memory = allocate(length);
+        else {
+          memory = (this.#workspace ??= takeWorkspace()).scratch;
+          length = Math.min(length, memory.length);
+        }
+        maskRangeInto(memory, 0, chunk, start, length, key);
+        this.#at = start + length;
+        return this.#showOpen(memory, 0, received, length, own);
+      }
+    }
+    const memory = this.#assemblyFor(received + length, own);
+    maskRangeInto(memory, received, chunk, start, length, key);
+    this.#at = start + length;
+    this.#openReceived = received + length;
+    if (this.#openReceived < payloadLength) return false;
+    if (own || memory.length > MAX_KEPT_LENGTH) this.#assembly = null;
+    return this.#showOpen(memory, 0, 0, payloadLength, own);
+  }
+
+  /** Adds header bytes one by one, so that each fault shows at its byte. */
+  #feedHeader(): boolean {
+    if (this.#openHeader.length === 0) {
+      this.#openHeader = new Uint8Array(MAX_HEADER_LENGTH);
+    }
+    const header = this.#openHeader;
+    while (this.#at < this.#end) {
+      header[this.#openHeaderLength++] = this.#chunk[this.#at++]!;
+      const result = parseHeader(
+        header,
+        0,
+        this.#openHeaderLength,
+        this.#flags,
+        this.#maxPayloadLength,
+      );
+      if (result < 0) this.#fail(-result, this.#openOffset);
+      if (result > 0) {
+        this.#openComplete = true;
+        this.#openPayloadLength = parsed.payloadLength;
+        this.#openKey = parsed.key;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /**
+   * Memory for `needed` bytes of the open frame. Its size follows the bytes that have
+   * arrived, four times as many at most, never the length that a header claims.
+   */
+  #assemblyFor(needed: number, own: boolean): Uint8Array {
+    const old = this.#assembly;
+    if (old !== null && old.length >= needed) return old;
+    const room = 4 * 2 ** Math.ceil(Math.log2(needed));
+    const length = Math.min(this.#openPayloadLength, room);
+    const memory = own
+      ? allocate(length)
+      : allocateBlock(Math.max(length, 4096));
+    if (old !== null && this.#openReceived > 0) {
+      maskRangeInto(memory, 0, old, 0, this.#openReceived, 0);
+    }
+    return this.#assembly = memory;
+  }
+
+  /**
+   * Puts a piece of the open frame under the cursor: `length` bytes of its payload from
+   * `offset` on, which are in `memory` at `start`. Closes the frame after its last.
+   */
+  #showOpen(
+    memory: Uint8Array,
+    start: number,
+    offset: number,
+    length: number,
+    owned: boolean,
+  ): true {
+    const header = this.#openHeader;
+    this.#head = header[0]! | (header[1]! & 0x80) << 1;
+    this.#key = this.#openKey;
+    this.#memory = memory;
+    this.#start = start;
+    this.#length = length;
+    this.#payloadLength = this.#openPayloadLength;
+    this.#payloadOffset = offset;
+    this.#byteOffset = this.#openOffset;
+    this.#owned = owned;
+    this.#payload = null;
+    this.#openReceived = offset + length;
+    if (this.#openReceived === this.#openPayloadLength) this.#close();
+    return true;
+  }
+
+  /** Nothing is open any more. */
+  #close(): void {
+    this.#open = false;
+    this.#openComplete = false;
+    this.#openHeaderLength = 0;
+    this.#openReceived = 0;
+  }
+
+  /**
+   * Iterates over the frames that are complete so far; a later iteration goes on where
+   * this one stopped.
+   *
+   * @returns An iterator whose `next` throws {@linkcode FrameError} when the stream breaks
+   * a rule there
+   */
+  [Symbol.iterator](): IterableIterator<Frame> {
+    return new FrameIterator(this);
+  }
+
+  /** The next frame for the iterator. */
+  static #next(reader: FrameReader): Frame | undefined {
+    const row = reader.#row;
+    if (row !== reader.#rowEnd) reader.#show(row);
+    else if (!reader.#fill(true)) return undefined;
+    const length = reader.#length;
+    let payload: Uint8Array;
+    if (reader.#owned) {
+      payload = view(reader.#memory, reader.#start, length);
+    } else {
+      payload = allocate(length);
+      maskRangeInto(payload, 0, reader.#memory, reader.#start, length, 0);
+    }
+    return reader.#partial
+      ? new FramePiece(
+        reader.#head,
+        reader.#key,
+        payload,
+        reader.#byteOffset,
+        reader.#payloadLength,
+        reader.#payloadOffset,
+      )
+      : new ReadFrame(reader.#head, reader.#key, payload, reader.#byteOffset);
+  }
+
+  static {
+    nextFrame = FrameReader.#next;
+  }
+
+  /** The FIN bit of the frame under the cursor. */
+  get fin(): boolean {
+    return (this.#head & 0x80) !== 0;
+  }
+
+  /** The RSV1 bit of the frame under the cursor. */
+  get rsv1(): boolean {
+    return (this.#head & 0x40) !== 0;
+  }
+
+  /** The RSV2 bit of the frame under the cursor. */
+  get rsv2(): boolean {
+    return (this.#head & 0x20) !== 0;
+  }
+
+  /** The RSV3 bit of the frame under the cursor. */
+  get rsv3(): boolean {
+    return (this.#head & 0x10) !== 0;
+  }
+
+  /** The opcode of the frame under the cursor. */
+  get opcode(): Opcode {
+    return (this.#head & 0x0f) as Opcode;
+  }
+
+  /** The length of the whole payload of the frame under the cursor, in bytes. */
+  get payloadLength(): number {
+    return this.#payloadLength;
+  }
+
+  /** Under `partial`: where the piece under the cursor starts in the payload, in bytes; else 0. */
+  get payloadOffset(): number {
+    return this.#payloadOffset;
+  }
+
+  /** Under `partial`: whether the piece under the cursor ends its frame; else true. */
+  get last(): boolean {
+    return this.#payloadOffset + this.#length === this.#payloadLength;
+  }
+
+  /**
+   * The payload (under `partial`: the piece) under the cursor, a view that is good until
+   * the next `advance` or `push`. Of an unmasked frame it is a view into the chunk.
+   */
+  get payload(): Uint8Array {
+    return this.#payload ??= view(this.#memory, this.#start, this.#length);
+  }
+
+  /**
+   * The memory that holds the payload under the cursor, from {@linkcode payloadStart} on:
+   * for reading it without a view, which costs more than the frame. Good until the next
+   * `advance` or `push`; not to be changed.
+   */
+  get memory(): Uint8Array {
+    return this.#memory;
+  }
+
+  /** Where in {@linkcode memory} the payload (under `partial`: piece) starts, in bytes. */
+  get payloadStart(): number {
+    return this.#start;
+  }
+
+  /** Where in {@linkcode memory} the payload (under `partial`: piece) ends, in bytes. */
+  get payloadEnd(): number {
+    return this.#start + this.#length;
+  }
+
+  /** The masking key of the frame under the cursor, or null when it was not masked. */
+  get maskKey(): Uint8Array | null {
+    return (this.#head & MASKED) !== 0 ? keyBytes(this.#key) : null;
+  }
+
+  /** Where the frame under the cursor starts in the stream, in bytes. */
+  get byteOffset(): number {
+    return this.#byteOffset;
+  }
+
+  /** The first header byte of the frame under the cursor: FIN, RSV1 to 3, opcode. */
+  get firstByte(): number {
+    return this.#head & 0xff;
+  }
+
+  /** How many bytes of frames that were not delivered whole the reader has, headers included. */
+  get bufferedBytes(): number {
+    return this.#error !== null ? 0 : this.#streamEnd() - this.#bufferedStart();
+  }
+
+  /** Where the bytes pushed so far end in the stream. */
+  #streamEnd(): number {
+    return this.#offset + this.#end + this.#queuedBytes;
+  }
+
+  /** Where the first frame that was not delivered whole starts in the stream. */
+  #bufferedStart(): number {
+    if (this.#row !== this.#rowEnd) {
+      const table = this.#table!;
+      return this.#rowsOffset + table[this.#row + 1]! -
+        (table[this.#row]! >>> 16);
+    }
+    return this.#open ? this.#openOffset : this.#offset + this.#at;
+  }
+
+  /**
+   * Says that the stream has ended; nothing can be pushed after that. Frames that were
+   * not read yet can still be read.
+   *
+   * @throws {FrameError} WS_ERR_UNEXPECTED_END (close code 1006) when the stream ends
+   * inside a frame; or the fault by which the reader failed before
+   */
+  end(): void {
+    if (this.#error !== null) throw this.#error;
+    this.#ended = true;
+    const offset = this.#unfinished();
+    if (offset < 0) return;
+    if (offset === this.#bufferedStart()) this.#fail(0, offset);
+    throw new FrameError("WS_ERR_UNEXPECTED_END", offset);
+  }
+
+  /** Where the frame starts in which the bytes so far end; -1 when they end with a frame, or in a fault. */
+  #unfinished(): number {
+    const parts = [this.#chunk.subarray(this.#at, this.#end)];
+    let at = 0;
+    if (this.#openComplete) {
+      at = this.#openPayloadLength - this.#openReceived;
+    } else if (this.#open) {
+      parts.unshift(this.#openHeader.subarray(0, this.#openHeaderLength));
+    }
+    parts.push(...this.#queue.slice(this.#queueAt));
+    const rest = parts.length === 1 ? parts[0]! : concat(parts);
+    const end = rest.length;
+    if (at > end) return this.#openOffset;
+    while (at < end) {
+      const headerLength = parseHeader(
+        rest,
+        at,
+        end,
+        this.#flags,
+        this.#maxPayloadLength,
+      );
+      if (headerLength < 0) return -1;
+      const next = at + headerLength + parsed.payloadLength;
+      if (headerLength === 0 || next > end) {
+        return this.#streamEnd() - (end - at);
+      }
+      at = next;
+    }
+    return -1;
+  }
+
+  /** Makes the reader as new, for another stream. */
+  reset(): void {
+    this.#error = null;
+    this.#fault = 0;
+    this.#row = this.#rowEnd;
+    this.#queue = [];
+    this.#queueAt = 0;
+    this.#queuedBytes = 0;
+    this.#close();
+    this.#assembly = null;
+    this.#ended = false;
+    this.#end = 0;
+    this.#offset = 0;
+    this.#rest();
+  }
+}
+
+function concat(parts: Uint8Array[]): Uint8Array {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
