@@ -12,6 +12,7 @@
 
 import { headLength, type Recording, type Side } from "./recordings.ts";
 import type { Peer, Plan, Report, Step } from "./record_peer.ts";
+import { concat } from "./vectors.ts";
 import { fromFileUrl } from "./runner/process.ts";
 import { prepare, ROOT } from "./runner/runtimes.ts";
 
@@ -335,16 +336,10 @@ class Tap {
   }
 }
 
-function bytesFrom(side: Side, { chunks }: Tap): Uint8Array {
-  const parts = chunks.filter(({ from }) => from === side)
-    .map(({ bytes }) => bytes);
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+function bytesFrom(side: Side, { chunks }: Tap): Uint8Array<ArrayBuffer> {
+  return concat(
+    chunks.filter(({ from }) => from === side).map(({ bytes }) => bytes),
+  );
 }
 
 /** Counts frames by opcode without the library's help, for its tests. */

@@ -5,7 +5,9 @@
  * @module
  */
 
+import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
+import { inflateRawSync } from "node:zlib";
 import type { Received } from "./record_peer.ts";
 
 /** Which end of a connection sent something. */
@@ -72,4 +74,35 @@ export function chunksOf({ name, chunks }: Recording): Chunk[] {
     at[from] += Math.abs(signed);
     return { from, bytes: sent[from].subarray(start, at[from]) };
   });
+}
+
+/** What the sender of a compressed message left away (RFC 7692, section 7.2.1). */
+const TAIL = Uint8Array.of(0x00, 0x00, 0xff, 0xff);
+/** An empty last block: makes a stream of messages one that has an end. */
+const END = Uint8Array.of(0x01, 0x00, 0x00, 0xff, 0xff);
+
+/**
+ * Inflates the messages of one side, in order. Each time all of them from the
+ * first one on, which is slow and simple, and right with context takeover.
+ */
+export class Inflater {
+  readonly #takeover: boolean;
+  #deflated: Uint8Array[] = [];
+  #inflatedLength = 0;
+
+  constructor({ extensions }: Recording, side: Side) {
+    this.#takeover = !extensions?.includes(`${side}_no_context_takeover`);
+  }
+
+  message(payload: Uint8Array): Uint8Array {
+    if (!this.#takeover) {
+      this.#deflated = [];
+      this.#inflatedLength = 0;
+    }
+    this.#deflated.push(payload, TAIL);
+    const all = inflateRawSync(Buffer.concat([...this.#deflated, END]));
+    const message = all.subarray(this.#inflatedLength);
+    this.#inflatedLength = all.length;
+    return message;
+  }
 }
