@@ -142,7 +142,9 @@ for (const [name, action] of STEPS) {
     console.log(`skip  ${name.padEnd(14)} ${reason}`);
     continue;
   }
-  const { code, output, seconds } = await action();
+  const started = performance.now();
+  const { code, output } = await action();
+  const seconds = (performance.now() - started) / 1000;
   if (code === 0) passed++;
   else failed++;
   const time = `${seconds.toFixed(1)} s`.padStart(8);
