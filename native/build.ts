@@ -47,6 +47,8 @@ const MACH_O: readonly string[] = [
   "-dynamiclib",
   "-Wl,-install_name,wsframe.dylib",
   "-Wl,-undefined,dynamic_lookup",
+  // bound when opened: lazy binding would import dyld_stub_binder
+  "-Wl,-fixup_chains",
   "-Wl,-platform_version,macos,12.0,12.0",
   "-Wl,-x,-S",
   // macOS may refuse a library that names no other
