@@ -11,6 +11,7 @@ import {
   codeBlocks,
   docComments,
   filesUnder,
+  markdownFiles,
   readSource,
   resolvePath,
   withoutComments,
@@ -19,17 +20,11 @@ import {
 /** Languages whose blocks are read by people alone. */
 const NOT_RUN = ["sh", "json", "text", "c"];
 
-const markdown = [
-  "README.md",
-  "CHANGELOG.md",
-  ...["docs", "native", "benches", "examples", "tests"]
-    .flatMap((folder) => filesUnder(folder, ".md")),
-];
 const sources = ["mod.ts", ...filesUnder("src", ".ts")]
   .filter((file) => !file.startsWith("src/backend/embedded/"));
 
 const blocks = [
-  ...markdown.flatMap((file) =>
+  ...markdownFiles().flatMap((file) =>
     codeBlocks(readSource(file)).map((block) => ({ file, ...block }))
   ),
   ...sources.flatMap((file) =>

@@ -9,6 +9,7 @@
 
 import { type Ended, run } from "./runner/process.ts";
 import { importMap, ROOT } from "./runner/runtimes.ts";
+import { markdownFiles } from "./runner/source.ts";
 
 /** Seconds that one step may take. */
 const LIMIT = 900;
@@ -36,7 +37,7 @@ async function types(): Promise<Ended> {
     "check",
     "--doc-only",
     ...options,
-    "README.md",
+    ...markdownFiles(),
     "mod.ts",
     "src",
   );

@@ -28,6 +28,16 @@ export function filesUnder(folder: string, ending: string): string[] {
     .filter((path) => path.endsWith(ending)).sort();
 }
 
+/** The Markdown files whose code blocks must run. */
+export function markdownFiles(): string[] {
+  return [
+    "README.md",
+    "CHANGELOG.md",
+    ...["docs", "native", "benches", "examples", "tests"]
+      .flatMap((folder) => filesUnder(folder, ".md")),
+  ];
+}
+
 /** Comments, and what may hold something that looks like one. */
 const TOKEN =
   /\/\*[^]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;
