@@ -109,11 +109,11 @@ KERNEL(mask_any)(uint8_t *target, const uint8_t *source, size_t length,
                  uint32_t key) {
   if (length < 16) {
     mask_short(target, source, length, key);
-  } else if (WIDTH > 16 && length < WIDTH) {
+  } else if (WIDTH > 16 && length <= WIDTH) {
     mask_16_to_32(target, source, length, key);
-  } else if (length < 2 * WIDTH) {
+  } else if (length <= 2 * WIDTH) {
     KERNEL(ends)(target, source, length, key, 1);
-  } else if (length < 4 * WIDTH) {
+  } else if (length <= 4 * WIDTH) {
     KERNEL(ends)(target, source, length, key, 2);
   } else if (length <= 8 * WIDTH) {
     KERNEL(ends)(target, source, length, key, 4);

@@ -42,8 +42,7 @@
 const int _fltused = 0;
 #endif
 
-/* As a number: FFIs pass NULL for an empty view, and nothing may be added to
- * NULL. */
+/* As numbers: FFIs pass NULL for an empty view, to which nothing is added. */
 static uint8_t *at(const uint8_t *bytes, double offset) {
   return (uint8_t *)((uintptr_t)bytes + (size_t)(int64_t)offset);
 }
@@ -85,9 +84,9 @@ uint32_t wsframe_use_kernel(uint32_t kernel) {
 #if defined(__x86_64__)
   if (kernel == 0)
     return choose_kernel();
-  if (kernel & detect() && !(kernel & (kernel - 1))) {
+  const int is_one_bit = (kernel & (kernel - 1)) == 0;
+  if (is_one_bit && (kernel & detect()))
     __c11_atomic_store(&kernel_in_use, kernel, __ATOMIC_RELAXED);
-  }
   return use_avx2() ? WSFRAME_CPU_AVX2 : WSFRAME_CPU_SSE2;
 #else
   (void)kernel;

@@ -25,8 +25,10 @@
 WSFRAME_API void wsframe_mask(uint8_t *bytes, double start, double length,
                               int32_t key);
 
-/* The same from source into target, one pass. The ranges may overlap in any
- * way. */
+/*
+ * The same from source into target, in one pass. The ranges may overlap in any
+ * way.
+ */
 WSFRAME_API void wsframe_mask_into(uint8_t *target, double target_start,
                                    const uint8_t *source, double source_start,
                                    double length, int32_t key);
@@ -37,8 +39,9 @@ WSFRAME_API void wsframe_mask_into(uint8_t *target, double target_start,
  * to target[target_start + offset from start]; target may be source with
  * target_start == start, and does not overlap it otherwise.
  * table: 4 words of head (0: consumed, 1: fault, 2 and 3 reserved), then rows
- * of 4 words; words is the size of the whole table in 32-bit words. Returns the
- * number of rows. See src/backend/backend.ts for rows and stops.
+ * of 4 words; words is the size of the whole table in 32-bit words (below 4
+ * nothing is done). Returns the number of rows. See src/backend/backend.ts for
+ * rows and stops.
  */
 WSFRAME_API uint32_t wsframe_scan(const uint8_t *source, double start,
                                   double length, uint8_t *target,
