@@ -7,7 +7,18 @@
  */
 
 export { acceptKey } from "./accept_key.ts";
+export {
+  Connection,
+  type ConnectionOptions,
+  type SendOptions,
+} from "./connection.ts";
 export type { DeflateParameters } from "./deflate_parameters.ts";
+export type {
+  CloseEvent,
+  ConnectionEvent,
+  ControlEvent,
+  MessageEvent,
+} from "./events.ts";
 export {
   createUpgradeRequest,
   readUpgradeResponse,

@@ -1,0 +1,50 @@
+/**
+ * What a connection tells its owner.
+ *
+ * @module
+ */
+
+/** A message, a control frame, or the end of a connection. */
+export type ConnectionEvent = MessageEvent | ControlEvent | CloseEvent;
+
+/** A message; under `partial`, a piece of one. */
+export type MessageEvent =
+  | {
+    /** A text message. */
+    type: "text";
+    /** The text. */
+    data: string;
+    /** Only under `partial`: whether this piece ends the message. */
+    last?: boolean;
+  }
+  | {
+    /** A binary message. */
+    type: "binary";
+    /** The bytes, which are the receiver's to keep. */
+    data: Uint8Array;
+    /** Only under `partial`: whether this piece ends the message. */
+    last?: boolean;
+  };
+
+/** A Ping, which was answered unless `autoPong` is false, or a Pong. */
+export interface ControlEvent {
+  /** Which of the two. */
+  type: "ping" | "pong";
+  /** The payload, at most 125 bytes. */
+  data: Uint8Array;
+}
+
+/** The connection is closed. No event follows it. */
+export interface CloseEvent {
+  /** The last event. */
+  type: "close";
+  /**
+   * The code that the peer sent; 1005 when its Close had none; 1006 when the transport
+   * ended without a Close; after a fault of the peer, the code that tells which.
+   */
+  code: number;
+  /** The reason that the peer sent; after a fault of the peer, what it was. */
+  reason: string;
+  /** Whether the peer sent a valid Close. */
+  clean: boolean;
+}

@@ -1,0 +1,172 @@
+/**
+ * The message being received: fragments in, an event out (RFC 6455 sections 5.4 and 5.6).
+ * A fault shows at the same byte however the stream was cut.
+ *
+ * @module
+ */
+
+import type { FrameErrorCode } from "../errors.ts";
+import { Inflater, type Sink } from "./deflate.ts";
+import type { MessageEvent } from "./events.ts";
+import { Gather } from "./gather.ts";
+import { decodeText, Utf8Validator } from "./utf8.ts";
+
+/** How messages are taken. */
+export interface IncomingOptions {
+  maxMessageLength: number;
+  maxFragments: number;
+  partial: boolean;
+  /** The peer's part of permessage-deflate; null: it is not in use. */
+  inflate: { windowBits: number; noContextTakeover: boolean } | null;
+}
+
+const TEXT = 1;
+
+/** Puts messages together, or hands their pieces on. */
+export class Incoming {
+  readonly #options: IncomingOptions;
+  readonly #gather: Gather = new Gather();
+  readonly #utf8: Utf8Validator = new Utf8Validator();
+  #inflater: Inflater | null = null;
+  /** Decodes pieces of text, under `partial`; it keeps the characters that are cut. */
+  #decoder: TextDecoder | null = null;
+
+  /** Whether a message has begun and not ended. */
+  open = false;
+  /** What is wrong with the message; nothing can follow. */
+  fault: FrameErrorCode | null = null;
+
+  #opcode = 0;
+  #compressed = false;
+  #fragments = 0;
+  /** Payload bytes announced so far. */
+  #announced = 0;
+  /** Bytes of the message so far, inflated. */
+  #length = 0;
+  /** How long the message will become, where that is known; else 0. */
+  #expected = 0;
+
+  constructor(options: IncomingOptions) {
+    this.#options = options;
+  }
+
+  /** Judges the header of a data frame, which may begin a message. */
+  begin(firstByte: number, payloadLength: number): FrameErrorCode | null {
+    const opcode = firstByte & 0x0f;
+    if ((opcode === 0) !== this.open) return "WS_ERR_INVALID_OPCODE";
+    if (!this.open) {
+      this.open = true;
+      this.#opcode = opcode;
+      this.#compressed = (firstByte & 0x40) !== 0;
+      this.#fragments = 0;
+      this.#announced = 0;
+      this.#length = 0;
+      this.#utf8.reset();
+    }
+    const { maxMessageLength, maxFragments } = this.#options;
+    if (payloadLength > maxMessageLength - this.#announced) {
+      return "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+    }
+    this.#announced += payloadLength;
+    if (++this.#fragments > maxFragments) {
+      return "WS_ERR_TOO_MANY_BUFFERED_PARTS";
+    }
+    this.#expected = firstByte >= 0x80 && !this.#compressed
+      ? this.#announced
+      : 0;
+    return null;
+  }
+
+  /**
+   * Takes `memory[start .. end)`, the next piece of the message.
+   *
+   * @returns The message when `last`, or, under `partial`, this piece of it. Null when
+   * there is nothing to tell, or nothing but the `fault`
+   */
+  piece(
+    memory: Uint8Array,
+    start: number,
+    end: number,
+    last: boolean,
+  ): MessageEvent | null {
+    if (this.#compressed) {
+      const whole = (this.#inflater ??= this.#newInflater()).inflate(
+        memory.subarray(start, end),
+        last,
+        this.#sink,
+      );
+      if (!whole) this.fault ??= "WS_ERR_INVALID_DEFLATE";
+    } else {
+      this.#take(memory, start, end);
+    }
+    if (this.fault !== null) last = false;
+    if (last) this.open = false;
+    if (this.#options.partial) return this.#pieceEvent(last);
+    return last ? this.#messageEvent() : null;
+  }
+
+  /** Forgets everything, since nothing will be received any more. */
+  clear(): void {
+    this.#gather.clear();
+    this.#inflater = null;
+    this.#decoder = null;
+  }
+
+  #newInflater(): Inflater {
+    const { windowBits, noContextTakeover } = this.#options.inflate!;
+    return new Inflater(windowBits, noContextTakeover);
+  }
+
+  /** Takes inflated bytes, up to the limit. */
+  #sink: Sink = (memory, length) => {
+    const room = this.#options.maxMessageLength - this.#length;
+    this.#take(memory, 0, Math.min(length, room));
+    if (length > room) this.fault ??= "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+    return this.fault === null;
+  };
+
+  /** Takes bytes of the message itself; of text, those before the first wrong one. */
+  #take(memory: Uint8Array, start: number, end: number): void {
+    // Text in a compressed message is judged when it is complete, unless handed on before.
+    if (
+      this.#opcode === TEXT && (!this.#compressed || this.#options.partial)
+    ) {
+      const valid = this.#utf8.push(memory, start, end);
+      if (valid < end) {
+        this.fault = "WS_ERR_INVALID_UTF8";
+        end = valid;
+      }
+    }
+    this.#length += end - start;
+    this.#gather.append(memory, start, end, this.#expected);
+  }
+
+  #messageEvent(): MessageEvent | null {
+    if (this.#opcode !== TEXT) {
+      return { type: "binary", data: this.#gather.take() };
+    }
+    const data = decodeText(this.#gather.bytes, 0, this.#gather.length);
+    this.#gather.clear();
+    if (data === null) {
+      this.fault = "WS_ERR_INVALID_UTF8";
+      return null;
+    }
+    return { type: "text", data };
+  }
+
+  #pieceEvent(last: boolean): MessageEvent | null {
+    const bytes = this.#gather.take();
+    if (this.#opcode !== TEXT) {
+      return bytes.length === 0 && !last
+        ? null
+        : { type: "binary", data: bytes, last };
+    }
+    if (last && !this.#utf8.complete) {
+      this.fault = "WS_ERR_INVALID_UTF8";
+      last = false;
+    }
+    this.#decoder ??= new TextDecoder("utf-8", { ignoreBOM: true });
+    const data = this.#decoder.decode(bytes, { stream: !last });
+    return data === "" && !last ? null : { type: "text", data, last };
+  }
+}
