@@ -11,6 +11,7 @@ import { LIBRARIES } from "./libraries.ts";
 import { candidateDirectories, loadBackend } from "./load.ts";
 import { processOf, processSystem } from "./process.ts";
 import { libraryOf } from "./library.ts";
+import type { MinimumLengths } from "./native.ts";
 import type { Library, Symbols } from "./library.ts";
 
 interface BunFfi {
@@ -21,7 +22,7 @@ interface BunFfi {
 }
 
 /** See `benches/crossover.ts`. */
-const MINIMUM = { mask: 32, maskInto: 32, scan: 32 };
+const MINIMUM = { mask: 20, maskInto: 8, scan: 8 };
 
 function open(ffi: BunFfi, path: string): Library {
   const { symbols } = ffi.dlopen(path, {
@@ -40,22 +41,24 @@ function open(ffi: BunFfi, path: string): Library {
   return libraryOf(symbols);
 }
 
+/** Opens the backend; `minimum` is for tests and benches. */
+export function openBunFfi(
+  minimum: MinimumLengths = MINIMUM,
+): Backend | string {
+  const process = processOf("bun");
+  if (process === undefined) return "this is not Bun";
+  const ffi = process.getBuiltinModule?.("bun:ffi") as BunFfi | undefined;
+  if (ffi === undefined) return "this Bun has no bun:ffi";
+  const system = processSystem(process);
+  return loadBackend(
+    "bun-ffi",
+    minimum,
+    LIBRARIES[`${process.platform}-${process.arch}`],
+    system,
+    candidateDirectories(system),
+    (path) => open(ffi, path),
+  );
+}
+
 /** The library, called by the FFI of Bun. */
-export const bunFfi: Candidate = {
-  name: "bun-ffi",
-  open(): Backend | string {
-    const process = processOf("bun");
-    if (process === undefined) return "this is not Bun";
-    const ffi = process.getBuiltinModule?.("bun:ffi") as BunFfi | undefined;
-    if (ffi === undefined) return "this Bun has no bun:ffi";
-    const system = processSystem(process);
-    return loadBackend(
-      "bun-ffi",
-      MINIMUM,
-      LIBRARIES[`${process.platform}-${process.arch}`],
-      system,
-      candidateDirectories(system),
-      (path) => open(ffi, path),
-    );
-  },
-};
+export const bunFfi: Candidate = { name: "bun-ffi", open: () => openBunFfi() };

@@ -14,6 +14,7 @@ import { LIBRARIES } from "./libraries.ts";
 import { candidateDirectories, loadBackend, PREFIX } from "./load.ts";
 import type { System } from "./load.ts";
 import { libraryOf } from "./library.ts";
+import type { MinimumLengths } from "./native.ts";
 import type { Library, Symbols } from "./library.ts";
 
 /** The part of `Deno` that is used here; other runtimes have no type for it. */
@@ -43,7 +44,7 @@ interface PermissionQuery {
 }
 
 /** See `benches/crossover.ts`. */
-const MINIMUM = { mask: 32, maskInto: 32, scan: 32 };
+const MINIMUM = { mask: 32, maskInto: 28, scan: 32 };
 
 function open(deno: DenoNamespace, path: string): Library {
   const { symbols } = deno.dlopen(path, {
@@ -104,30 +105,35 @@ function missingFlags(
   return fewest ?? [];
 }
 
+/** Opens the backend; `minimum` is for tests and benches. */
+export function openDenoFfi(
+  minimum: MinimumLengths = MINIMUM,
+): Backend | string {
+  const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
+  if (deno?.dlopen === undefined) return "this is not Deno";
+  const system = denoSystem(deno);
+  const directories = candidateDirectories(system);
+  const permitted = directories.filter((path) =>
+    granted(deno, { name: "ffi", path }) &&
+    granted(deno, { name: "write", path })
+  );
+  if (permitted.length === 0) {
+    const flags = missingFlags(deno, directories).join(" ");
+    return `not permitted: add ${flags}`;
+  }
+  const arch = deno.build.arch === "x86_64" ? "x64" : "arm64";
+  return loadBackend(
+    "deno-ffi",
+    minimum,
+    LIBRARIES[`${system.platform}-${arch}`],
+    system,
+    permitted,
+    (path) => open(deno, path),
+  );
+}
+
 /** The library, called by the FFI of Deno. */
 export const denoFfi: Candidate = {
   name: "deno-ffi",
-  open(): Backend | string {
-    const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
-    if (deno?.dlopen === undefined) return "this is not Deno";
-    const system = denoSystem(deno);
-    const directories = candidateDirectories(system);
-    const permitted = directories.filter((path) =>
-      granted(deno, { name: "ffi", path }) &&
-      granted(deno, { name: "write", path })
-    );
-    if (permitted.length === 0) {
-      const flags = missingFlags(deno, directories).join(" ");
-      return `not permitted: add ${flags}`;
-    }
-    const arch = deno.build.arch === "x86_64" ? "x64" : "arm64";
-    return loadBackend(
-      "deno-ffi",
-      MINIMUM,
-      LIBRARIES[`${system.platform}-${arch}`],
-      system,
-      permitted,
-      (path) => open(deno, path),
-    );
-  },
+  open: () => openDenoFfi(),
 };

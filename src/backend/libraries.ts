@@ -4,19 +4,12 @@
  * @module
  */
 
+import type { EmbeddedLibrary } from "./decode.ts";
 import * as linuxArm64 from "./embedded/linux_arm64.ts";
 import * as linuxX64 from "./embedded/linux_x64.ts";
 import * as macosArm64 from "./embedded/macos_arm64.ts";
 import * as macosX64 from "./embedded/macos_x64.ts";
 import * as windowsX64 from "./embedded/windows_x64.ts";
-
-/** A generated module. */
-export interface EmbeddedLibrary {
-  /** The library in base64. */
-  readonly LIBRARY: string;
-  /** The `checksum` of the library. */
-  readonly CHECKSUM: number;
-}
 
 /** Keys as in `process.platform` and `process.arch`. */
 export const LIBRARIES: Readonly<Record<string, EmbeddedLibrary>> = {

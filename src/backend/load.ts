@@ -7,8 +7,8 @@
  */
 
 import type { Backend, BackendName } from "./backend.ts";
-import { checksum } from "./checksum.ts";
-import type { EmbeddedLibrary } from "./libraries.ts";
+import { decode, messageOf } from "./decode.ts";
+import type { EmbeddedLibrary } from "./decode.ts";
 import { nativeBackend } from "./native.ts";
 import type { MinimumLengths } from "./native.ts";
 import type { Library } from "./library.ts";
@@ -41,16 +41,10 @@ export function candidateDirectories(
 ): string[] {
   const variable = (name: string, suffix = "") => {
     const value = system.environment(name);
-    return value ? value.replace(/[\\/]+$/, "") + suffix : "";
+    return value ? value + suffix : "";
   };
-  const windows = system.platform === "win32";
-  const directories = windows
-    ? [
-      variable("TEMP"),
-      variable("TMP"),
-      variable("LOCALAPPDATA"),
-      "C:\\Windows\\Temp",
-    ]
+  const directories = system.platform === "win32"
+    ? [variable("TEMP"), variable("TMP"), "C:\\Windows\\Temp"]
     : [
       variable("TMPDIR"),
       "/tmp",
@@ -60,36 +54,9 @@ export function candidateDirectories(
       variable("XDG_CACHE_HOME"),
       variable("HOME", "/.cache"),
     ];
-  const absolute = windows ? /^[a-z]:[\\/]|^\\\\/i : /^\//;
+  // a relative path would depend on the working directory
+  const absolute = system.platform === "win32" ? /^[a-z]:[\\/]|^\\\\/i : /^\//;
   return [...new Set(directories)].filter((path) => absolute.test(path));
-}
-
-function decode(library: EmbeddedLibrary): Uint8Array {
-  let bytes: Uint8Array;
-  try {
-    bytes = decodeBase64(library.LIBRARY);
-  } catch {
-    bytes = new Uint8Array(0);
-  }
-  if (checksum(bytes) !== library.CHECKSUM) {
-    throw new Error("the embedded library is damaged: its checksum differs");
-  }
-  return bytes;
-}
-
-function decodeBase64(text: string): Uint8Array {
-  // four to twenty times as fast, but not in Node before 25
-  const { fromBase64 } = Uint8Array as { fromBase64?(s: string): Uint8Array };
-  if (fromBase64 !== undefined) return fromBase64.call(Uint8Array, text);
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
-}
-
-/** The message of something thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function attempt(action: () => void): void {

@@ -12,6 +12,7 @@ import { LIBRARIES } from "./libraries.ts";
 import { candidateDirectories, loadBackend } from "./load.ts";
 import { processOf, processSystem } from "./process.ts";
 import type { Process } from "./process.ts";
+import type { MinimumLengths } from "./native.ts";
 import type { Library } from "./library.ts";
 
 interface Exports {
@@ -30,7 +31,7 @@ interface Exports {
 const RESULT = 5;
 
 /** See `benches/crossover.ts`. */
-const MINIMUM = { mask: 64, maskInto: 64, scan: 64 };
+const MINIMUM = { mask: 48, maskInto: 40, scan: 40 };
 
 function open(process: Process, path: string): Library {
   const block = new Float64Array(RESULT + 1);
@@ -84,29 +85,34 @@ function open(process: Process, path: string): Library {
   };
 }
 
+/** Opens the backend; `minimum` is for tests and benches. */
+export function openNodeApi(
+  minimum: MinimumLengths = MINIMUM,
+): Backend | string {
+  const process = processOf("node");
+  if (process === undefined) return "this is not Node";
+  if (process.platform === "win32") {
+    return "the library has no Node-API door on Windows";
+  }
+  if (process.getBuiltinModule === undefined) {
+    return "this needs process.getBuiltinModule: Node 20.16, 22.3 or later";
+  }
+  if (process.permission?.has("addon") === false) {
+    return "not permitted: the permission model asks for --allow-addons";
+  }
+  const system = processSystem(process);
+  return loadBackend(
+    "node-api",
+    minimum,
+    LIBRARIES[`${process.platform}-${process.arch}`],
+    system,
+    candidateDirectories(system),
+    (path) => open(process, path),
+  );
+}
+
 /** The library, called by Node through Node-API. */
 export const nodeApi: Candidate = {
   name: "node-api",
-  open(): Backend | string {
-    const process = processOf("node");
-    if (process === undefined) return "this is not Node";
-    if (process.platform === "win32") {
-      return "the library has no Node-API door on Windows";
-    }
-    if (process.getBuiltinModule === undefined) {
-      return "this needs process.getBuiltinModule: Node 20.16, 22.3 or later";
-    }
-    if (process.permission?.has("addon") === false) {
-      return "not permitted: the permission model asks for --allow-addons";
-    }
-    const system = processSystem(process);
-    return loadBackend(
-      "node-api",
-      MINIMUM,
-      LIBRARIES[`${process.platform}-${process.arch}`],
-      system,
-      candidateDirectories(system),
-      (path) => open(process, path),
-    );
-  },
+  open: () => openNodeApi(),
 };
