@@ -49,9 +49,10 @@ export interface Backend {
    * (`length` at most {@linkcode MAX_SCAN_LENGTH}): checks every header (`flags` as in
    * `check.ts`), writes one row per frame to `table` and, unless `target` is null,
    * writes every masked payload unmasked to `target`, at `targetStart` plus the
-   * payload's offset from `start`; of unmasked frames nothing is written. `target`
-   * may be `source` with `targetStart === start` (in place); any other overlap is
-   * not allowed.
+   * payload's offset from `start`. `target` may be `source` with `targetStart ===
+   * start` (in place: all other bytes stay); any other overlap is not allowed. In
+   * other memory, the bytes between those payloads may be anything afterwards, up to
+   * the end of the last complete frame.
    *
    * Stops at the first fault (also one that an incomplete header already shows),
    * at the first incomplete frame, and when the table is full. Returns how many
