@@ -33,6 +33,7 @@ const KNOW_BACKENDS = [
   "src/web.ts",
   "src/reader.ts",
   "src/mask.ts",
+  "src/connection/mod.ts",
 ];
 
 /** Every module and what it imports, as written. */
