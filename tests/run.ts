@@ -1,11 +1,11 @@
 /**
  * Runs the tests under Deno, Bun and two versions of Node.
  *
- *     deno task test [--runtime=deno,bun,node20,node26] [--coverage] [FILE...]
+ *     deno task test [--runtime=deno,bun,node20,node26] [--[no-]coverage] [FILE...]
  *
  * FILE is a part of a file's name: `mask` runs every `tests/*mask*_test.ts`.
- * All files under all runtimes must cover `src/`; a part of them is measured
- * with `--coverage`.
+ * All files under all runtimes must cover `src/`, unless `--no-coverage` asks
+ * for a quicker run; a part of them is measured with `--coverage`.
  *
  * Every file gets a process of its own in every runtime, so a file that does
  * not load, crashes or hangs is a failure of that file and of no other.
@@ -27,18 +27,19 @@ const LIMIT = 300;
 
 interface Options {
   runtimes: readonly RuntimeId[];
-  coverage: boolean;
+  /** Absent: in a complete run. */
+  coverage?: boolean;
   parts: string[];
 }
 
 function readOptions(args: string[]): Options {
   const options: Options = {
     runtimes: RUNTIME_IDS,
-    coverage: false,
     parts: [],
   };
   for (const arg of args) {
     if (arg === "--coverage") options.coverage = true;
+    else if (arg === "--no-coverage") options.coverage = false;
     else if (arg.startsWith("--runtime=")) {
       options.runtimes = arg.slice("--runtime=".length).split(",").map((id) => {
         const known = RUNTIME_IDS.find((one) => one === id);
@@ -193,7 +194,7 @@ async function main(): Promise<number> {
   const { runtimes, coverage, parts } = readOptions(Deno.args);
   const files = testFiles(parts);
   const complete = parts.length === 0 && runtimes === RUNTIME_IDS;
-  const measured = coverage || complete;
+  const measured = coverage ?? complete;
   const temporary = await Deno.makeTempDir({ prefix: "wsframe-test-" });
   const foldersOf = (id: RuntimeId) =>
     files.map((_, i) => `${temporary}/${id}/${i}`);

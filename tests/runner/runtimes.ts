@@ -97,6 +97,7 @@ export async function prepare(id: RuntimeId): Promise<Runtime> {
           args: [
             bun,
             "test",
+            "--timeout=0", // of one test, 5 s by default; files have a limit
             `--tsconfig-override=${TSCONFIG}`,
             ...(coverage
               ? [
