@@ -97,6 +97,8 @@ const PLATFORMS: readonly Platform[] = [
     flags: [
       "--target=x86_64-windows-msvc",
       "-shared",
+      // the platform's ABI asks for them
+      "-fasynchronous-unwind-tables",
       "-Wl,-noentry,-Brepro",
       "-Wl,-nodefaultlib",
     ],
