@@ -59,120 +59,122 @@ export const RUNTIME_IDS: readonly RuntimeId[] = [
   "node26",
 ];
 
+const STAND_INS = "@std: stand-ins in tests/std";
+
 /** Makes one runtime ready; rejects with the reason when it cannot be had. */
 export async function prepare(id: RuntimeId): Promise<Runtime> {
   await shared();
-  const standIns = "@std: stand-ins in tests/std";
-  switch (id) {
-    case "deno": {
-      const real = await jsrAnswers();
-      return {
-        id,
-        title: `Deno ${Deno.version.deno} (${
-          real ? "@std: from JSR" : `${standIns}, JSR does not answer`
-        })`,
-        fileSuites: true,
-        command: (file, { junit, coverage }) => ({
-          args: [
-            Deno.execPath(),
-            ..."test --allow-all --no-check --quiet".split(" "),
-            ...(real ? [] : [`--import-map=${IMPORT_MAP}`]),
-            ...(coverage
-              ? [`--coverage=${coverage}`, "--coverage-raw-data-only"]
-              : []),
-            `--junit-path=${junit}`,
-            file,
-          ],
-          env: {},
-        }),
-      };
-    }
-    case "bun": {
-      const bun = `${MODULES}${packageName(packages().bun)}/bin/bun`;
-      return {
-        id,
-        title: `Bun ${await version(bun)} (${standIns})`,
-        fileSuites: true,
-        command: (file, { junit, coverage }) => ({
-          args: [
-            bun,
-            "test",
-            "--timeout=0", // of one test, 5 s by default; files have a limit
-            `--tsconfig-override=${TSCONFIG}`,
-            ...(coverage
-              ? [
-                "--coverage",
-                "--coverage-reporter=lcov",
-                `--coverage-dir=${coverage}`,
-              ]
-              : []),
-            "--reporter=junit",
-            `--reporter-outfile=${junit}`,
-            `./${file}`,
-          ],
-          env: {},
-        }),
-      };
-    }
-    case "node20": {
-      const found = await version("node");
-      const [major, minor] = found.slice(1).split(".").map(Number);
-      const [oldest, least] = OLDEST_NODE;
-      if (major < oldest || (major === oldest && minor < least)) {
-        throw new Error(
-          `The machine's node must be ${oldest}.${least} or newer, is ${found}`,
-        );
-      }
-      const loader = new URL(`file://${MODULES}tsx/dist/loader.mjs`).href;
-      return {
-        id,
-        title: `Node ${
-          found.slice(1)
-        }, the machine's, through tsx (${standIns})`,
-        fileSuites: false,
-        command: (file, { junit }) => ({
-          args: ["node", `--import=${loader}`, ...nodeReporter(junit), file],
-          env: { TSX_TSCONFIG_PATH: TSCONFIG },
-        }),
-      };
-    }
-    case "node26": {
-      const node = `${MODULES}${packageName(packages().node)}/bin/node`;
-      const found = await version(node);
-      return {
-        id,
-        title: `Node ${found.slice(1)}, from npm (${standIns})`,
-        fileSuites: false,
-        command: (file, { junit, coverage }) => ({
-          args: [
-            node,
-            "--import=./tests/runner/node_hooks.ts",
-            ...nodeReporter(junit),
-            ...(coverage
-              ? [
-                "--experimental-test-coverage",
-                "--test-coverage-include=src/**",
-                "--test-reporter=lcov",
-                `--test-reporter-destination=${coverage}/lcov.info`,
-              ]
-              : []),
-            file,
-          ],
-          env: {},
-        }),
-      };
-    }
-  }
+  return await PREPARE[id]();
 }
+
+const PREPARE: Record<RuntimeId, () => Promise<Runtime>> = {
+  async deno() {
+    const real = await jsrAnswers();
+    const std = real ? "@std: from JSR" : `${STAND_INS}, JSR does not answer`;
+    return {
+      id: "deno",
+      title: `Deno ${Deno.version.deno} (${std})`,
+      fileSuites: true,
+      command: (file, { junit, coverage }) => ({
+        args: [
+          Deno.execPath(),
+          ..."test --allow-all --no-check --quiet".split(" "),
+          ...(real ? [] : [`--import-map=${IMPORT_MAP}`]),
+          ...(coverage
+            ? [`--coverage=${coverage}`, "--coverage-raw-data-only"]
+            : []),
+          `--junit-path=${junit}`,
+          file,
+        ],
+        env: {},
+      }),
+    };
+  },
+
+  async bun() {
+    const bun = `${MODULES}${packageName(packages().bun)}/bin/bun`;
+    return {
+      id: "bun",
+      title: `Bun ${await version(bun)} (${STAND_INS})`,
+      fileSuites: true,
+      command: (file, { junit, coverage }) => ({
+        args: [
+          bun,
+          "test",
+          "--timeout=0", // of one test, 5 s by default; files have a limit
+          `--tsconfig-override=${TSCONFIG}`,
+          ...(coverage
+            ? [
+              "--coverage",
+              "--coverage-reporter=lcov",
+              `--coverage-dir=${coverage}`,
+            ]
+            : []),
+          "--reporter=junit",
+          `--reporter-outfile=${junit}`,
+          `./${file}`,
+        ],
+        env: {},
+      }),
+    };
+  },
+
+  async node20() {
+    const found = await version("node");
+    const [oldest, least] = OLDEST_NODE;
+    const [major, minor] = found.split(".").map(Number);
+    if (major < oldest || (major === oldest && minor < least)) {
+      throw new Error(`Node ${found} is older than ${oldest}.${least}`);
+    }
+    const loader = new URL(`file://${MODULES}tsx/dist/loader.mjs`).href;
+    return {
+      id: "node20",
+      title: `Node ${found}, the machine's, through tsx (${STAND_INS})`,
+      fileSuites: false,
+      command: (file, { junit }) => ({
+        args: ["node", `--import=${loader}`, ...nodeReporter(junit), file],
+        env: { TSX_TSCONFIG_PATH: TSCONFIG },
+      }),
+    };
+  },
+
+  async node26() {
+    const node = `${MODULES}${packageName(packages().node)}/bin/node`;
+    return {
+      id: "node26",
+      title: `Node ${await version(node)}, from npm (${STAND_INS})`,
+      fileSuites: false,
+      command: (file, { junit, coverage }) => ({
+        args: [
+          node,
+          "--import=./tests/runner/node_hooks.ts",
+          ...nodeReporter(junit),
+          ...(coverage
+            ? [
+              "--experimental-test-coverage",
+              "--test-coverage-include=src/**",
+              "--test-reporter=lcov",
+              `--test-reporter-destination=${coverage}/lcov.info`,
+            ]
+            : []),
+          file,
+        ],
+        env: {},
+      }),
+    };
+  },
+};
 
 function nodeReporter(junit: string): string[] {
   return ["--test-reporter=junit", `--test-reporter-destination=${junit}`];
 }
 
+/** The version of a program; where there is no node, Deno's tasks imitate one. */
 async function version(program: string): Promise<string> {
-  const { code, output } = await run([program, "--version"], { limit: 10 });
-  if (code !== 0) throw new Error(`Cannot run ${program}: ${output}`);
-  return output.trim();
+  const { output } = await run([program, "--version"], { limit: 10 });
+  const found = output.match(/^v?(\d+\.\d+\.\d+)\s*$/);
+  if (found) return found[1];
+  throw new Error(`${program} is not there, or not itself: ${output.trim()}`);
 }
 
 function packageName(spec: string): string {
