@@ -11,7 +11,10 @@ import * as portable from "./portable.ts";
 import { selfTest } from "./self_test.ts";
 import type { Library } from "./library.ts";
 
-/** The length in bytes from which the library is quicker than TypeScript, per function. */
+/**
+ * The length in bytes from which the library is quicker than TypeScript, per function.
+ * At least 1: what a detached view is for a library is not to be found out.
+ */
 export interface MinimumLengths {
   readonly mask: number;
   readonly maskInto: number;
