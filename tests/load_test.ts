@@ -1,0 +1,292 @@
+/** Opening the embedded library: damaged ones, unusable directories, nothing left behind. */
+
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import process from "node:process";
+import { describe, it } from "node:test";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
+import { checksum } from "../src/backend/checksum.ts";
+import { decode } from "../src/backend/decode.ts";
+import type { Library } from "../src/backend/library.ts";
+import { LIBRARIES } from "../src/backend/libraries.ts";
+import {
+  candidateDirectories,
+  loadBackend,
+  openLibrary,
+} from "../src/backend/load.ts";
+import type { System } from "../src/backend/load.ts";
+import * as portable from "../src/backend/portable.ts";
+import { type Process, processSystem } from "../src/backend/process.ts";
+import { selfTest } from "../src/backend/self_test.ts";
+
+const SYSTEM: System = processSystem(process as unknown as Process);
+const EMBEDDED = LIBRARIES[`${process.platform}-${process.arch}`]!;
+const MINIMUM = { mask: 1, maskInto: 1, scan: 1 };
+
+/** Runs with an empty directory, which must be empty again afterwards. */
+function withDirectory(run: (directory: string) => void): void {
+  const directory = mkdtempSync(`${tmpdir()}/test-`);
+  try {
+    run(directory);
+    assertEquals(readdirSync(directory), []);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** TypeScript in the place of a library, to see what the self-test sees. */
+function typescript(changes: Partial<Library> = {}): Library {
+  return {
+    mask: portable.mask,
+    maskInto: portable.maskInto,
+    scan: portable.scan,
+    cpu: () => 3,
+    useKernel: (kernel) => kernel || 2,
+    ...changes,
+  };
+}
+
+describe("openLibrary()", () => {
+  it("has a private file opened in a private directory, and removes both", () => {
+    withDirectory((directory) => {
+      const result = openLibrary(EMBEDDED, SYSTEM, [directory], (path) => {
+        assertEquals(new Uint8Array(readFileSync(path)), decode(EMBEDDED));
+        const [name] = readdirSync(directory);
+        assertMatch(name!, /^wsframe-/);
+        assertEquals(statSync(`${directory}/${name}`).mode & 0o777, 0o700);
+        assertEquals(statSync(path).mode & 0o077, 0);
+        return "opened";
+      });
+      assertEquals(result, "opened");
+    });
+  });
+
+  it("goes on to the next directory where one cannot be used", () => {
+    withDirectory((directory) => {
+      const file = `${directory}/file`;
+      writeFileSync(file, "");
+      let opened = 0;
+      const open = (path: string) => {
+        // as where files may not be executed
+        if (++opened === 1) throw new Error("failed to map segment");
+        return path;
+      };
+      const directories = [`${directory}/missing`, file, directory, directory];
+      const path = openLibrary(EMBEDDED, SYSTEM, directories, open);
+      assertEquals(opened, 2);
+      assertStringIncludes(path, `${directory}/wsframe-`);
+      rmSync(file);
+    });
+  });
+
+  it("tells the reason for each directory, and leaves nothing in any", () => {
+    withDirectory((directory) => {
+      const { message } = assertThrows(
+        () =>
+          openLibrary(EMBEDDED, SYSTEM, [`${directory}/a`, directory], () => {
+            throw new Error("will not open");
+          }),
+        Error,
+      );
+      assertMatch(message, /\/a: .*ENOENT.*; .*: will not open$/);
+    });
+    assertThrows(
+      () => openLibrary(EMBEDDED, SYSTEM, [], () => null),
+      Error,
+      "no directory",
+    );
+  });
+
+  it("never gives a damaged library to be opened", () => {
+    const { LIBRARY, CHECKSUM } = EMBEDDED;
+    const flip = (at: number) => {
+      const other = LIBRARY[at] === "A" ? "B" : "A";
+      return LIBRARY.slice(0, at) + other + LIBRARY.slice(at + 1);
+    };
+    const damaged = [
+      "",
+      "?",
+      LIBRARY.slice(0, -4),
+      LIBRARY + "AAAA",
+      ...[0, 100, LIBRARY.length >> 1, LIBRARY.length - 8].map(flip),
+    ];
+    for (const text of damaged) {
+      const library = { LIBRARY: text, CHECKSUM };
+      const reason = loadBackend(
+        "portable",
+        MINIMUM,
+        library,
+        SYSTEM,
+        [tmpdir()],
+        () => {
+          throw new Error("it was opened");
+        },
+      );
+      assertEquals(
+        reason,
+        "the embedded library is damaged: its checksum differs",
+      );
+    }
+  });
+
+  it("knows when there is no library for the machine", () => {
+    assertEquals(
+      loadBackend(
+        "portable",
+        MINIMUM,
+        undefined,
+        SYSTEM,
+        [],
+        () => typescript(),
+      ),
+      "there is no library for this operating system and CPU",
+    );
+  });
+});
+
+describe("embedded libraries", () => {
+  it("are what their checksums say, and small", () => {
+    for (const library of Object.values(LIBRARIES)) {
+      assert(decode(library).length < 36_000);
+    }
+  });
+});
+
+describe("checksum()", () => {
+  it("sees every changed bit, and a changed length", () => {
+    const bytes = new Uint8Array(101).map((_, i) => i * 59);
+    const sum = checksum(bytes);
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const changed = bytes.slice();
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      assert(checksum(changed) !== sum, `bit ${bit}`);
+    }
+    assert(checksum(new Uint8Array(5)) !== checksum(new Uint8Array(6)));
+  });
+});
+
+describe("candidateDirectories()", () => {
+  const directories = (
+    platform: string,
+    env: Record<string, string | undefined>,
+  ) => candidateDirectories({ platform, environment: (name) => env[name] });
+
+  it("begins with the one that the user chose", () => {
+    const env = { TMPDIR: "/mine", HOME: "/home/me" };
+    assertEquals(directories("linux", env), [
+      "/mine",
+      "/tmp",
+      "/var/tmp",
+      "/dev/shm",
+      "/home/me/.cache",
+    ]);
+  });
+
+  it("takes no relative path, and none twice", () => {
+    const env = { TMPDIR: "tmp", XDG_CACHE_HOME: "/tmp", HOME: "" };
+    assertEquals(directories("linux", env), ["/tmp", "/var/tmp", "/dev/shm"]);
+  });
+
+  it("knows Windows", () => {
+    assertEquals(
+      directories("win32", { TEMP: "C:\\Users\\me\\Temp", TMP: "temp" }),
+      ["C:\\Users\\me\\Temp", "C:\\Windows\\Temp"],
+    );
+  });
+});
+
+describe("selfTest()", () => {
+  it("is passed by TypeScript, so its answers are right", () => {
+    assertEquals(selfTest(typescript()), "avx2");
+    assertEquals(
+      selfTest(typescript({ cpu: () => 4, useKernel: () => 4 })),
+      "neon",
+    );
+  });
+
+  it("tries every kernel of the CPU and ends with the best", () => {
+    const used: number[] = [];
+    const useKernel = (kernel: number) => {
+      used.push(kernel);
+      return kernel || 2;
+    };
+    selfTest(typescript({ useKernel }));
+    assertEquals(used, [1, 2, 0]);
+  });
+
+  it("refuses a library that errs in one function of one kernel", () => {
+    let kernel = 0;
+    const useKernel = (wanted: number) => kernel = wanted || 2;
+    const wrong: Record<string, Partial<Library>> = {
+      "masks wrongly": {
+        mask(bytes, start, length, key) {
+          portable.mask(bytes, start, length - +(kernel === 2), key);
+        },
+      },
+      "avx2 masks wrongly": {
+        maskInto(target, targetStart, source, sourceStart, length, key) {
+          const shift = +(kernel === 2 && length > 300);
+          portable.maskInto(
+            target,
+            targetStart + shift,
+            source,
+            sourceStart,
+            length,
+            key,
+          );
+        },
+      },
+      "avx2 scans wrongly": {
+        scan(source, start, length, target, targetStart, table, flags, max) {
+          const count = portable.scan(
+            source,
+            start,
+            length,
+            target,
+            targetStart,
+            table,
+            flags,
+            max,
+          );
+          if (kernel === 2) table[7]! ^= 1;
+          return count;
+        },
+      },
+      "sse2 does not start": { useKernel: () => 2 },
+      "no kernel for this CPU": { cpu: () => 0 },
+    };
+    for (const [reason, changes] of Object.entries(wrong)) {
+      const library = typescript({ useKernel, ...changes });
+      assertThrows(() => selfTest(library), Error, reason);
+    }
+  });
+
+  it("makes the loader refuse the library with that reason", () => {
+    withDirectory((directory) => {
+      assertEquals(
+        loadBackend(
+          "portable",
+          MINIMUM,
+          EMBEDDED,
+          SYSTEM,
+          [directory],
+          () => typescript({ mask() {} }),
+        ),
+        "the self-test failed: kernel sse2 masks wrongly",
+      );
+    });
+  });
+});
