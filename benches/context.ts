@@ -5,7 +5,7 @@
  */
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Kernel } from "./kernel.ts";
 import type { Contender, Race } from "./measure.ts";
@@ -48,9 +48,9 @@ export interface Context {
   peers: Peers;
   kernel: Peer<Kernel>;
   quick: boolean;
-  /** The repository, and the folder of the package as Node gets it. */
+  /** The repository, and the library's module. */
   root: string;
-  packed: string;
+  library: string;
 }
 
 /** One table of the suite. */
@@ -64,12 +64,12 @@ export interface Table {
   rows: (context: Context) => Iterable<Race | Fact>;
 }
 
-/** One engine for each backend that the library in `root` has here. */
+/** One engine for each backend that the library has here. */
 export async function loadEngines(
-  root: string,
+  module: string,
   cache: string,
 ): Promise<{ engines: Engine[]; refused: Record<string, string> }> {
-  const first = await loadCopy(root, cache, "list");
+  const first = await loadCopy(module, cache, "list");
   const engines: Engine[] = [];
   const refused: Record<string, string> = {};
   for (const { name, available, reason } of first.backends()) {
@@ -77,7 +77,7 @@ export async function loadEngines(
       refused[name] = reason;
       continue;
     }
-    const lib = await loadCopy(root, cache, name);
+    const lib = await loadCopy(module, cache, name);
     lib.useBackend(name);
     engines.push({ name, lib });
   }
@@ -86,7 +86,7 @@ export async function loadEngines(
 
 /** Imports a copy of the library: modules are the same only under one path. */
 export async function loadCopy(
-  root: string,
+  module: string,
   cache: string,
   name: string,
 ): Promise<Library> {
@@ -96,10 +96,13 @@ export async function loadCopy(
     "exit",
     () => rmSync(directory, { recursive: true, force: true }),
   );
-  for (const part of ["mod.ts", "src"]) {
-    cpSync(join(root, part), join(directory, part), { recursive: true });
+  for (const part of [basename(module), "src"]) {
+    cpSync(join(dirname(module), part), join(directory, part), {
+      recursive: true,
+    });
   }
-  return await import(pathToFileURL(join(directory, "mod.ts")).href);
+  const copy = join(directory, basename(module));
+  return await import(pathToFileURL(copy).href);
 }
 
 /** A contender for each engine: `cursor bun-ffi`, `cursor portable`. */

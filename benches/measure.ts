@@ -192,7 +192,7 @@ export async function race(
   }
   if (budget.once) return { results, faults };
 
-  const runners = [];
+  const runners: { loop?: Loop; runTime: number }[] = [];
   for (const { contender: { run } } of running) {
     tick();
     const loop = run && newLoop(run);
@@ -213,10 +213,9 @@ export async function race(
     result.low = quantile(sorted, 0.25);
     result.high = quantile(sorted, 0.75);
   }));
-  for (const [i, { contender, result }] of running.entries()) {
-    const { run, items: own } = contender;
+  for (const { contender: { run, items: own }, result } of running) {
     if (!allocations || !run) continue;
-    const { bytes, objects } = await allocated(run, runners[i].runTime);
+    const { bytes, objects } = await allocated(run);
     const perRun = own ?? items;
     if (bytes !== undefined) result.bytes = bytes / perRun;
     if (objects !== undefined) result.objects = objects / perRun;
@@ -272,7 +271,6 @@ async function timeSamples(
  */
 async function allocated(
   run: () => unknown,
-  runTime: number,
 ): Promise<{ bytes?: number; objects?: number }> {
   if (process.versions.bun) return {};
   const { gc } = globalThis as { gc?: () => void };
@@ -280,39 +278,44 @@ async function allocated(
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
   };
-  // Few enough that the young generation is not collected in between.
-  const runs = Math.max(4, Math.min(1000, Math.round(10e6 / runTime)));
-  let bytes = Infinity, noise = Infinity;
-  for (let attempt = 0; attempt < 5; attempt++) {
+  const grown = (runs: number) => {
+    gc?.();
     gc?.();
     const idle = used();
     const before = used();
     for (let i = 0; i < runs; i++) run();
-    const grown = used() - before;
-    if (grown < 0) continue;
-    bytes = Math.min(bytes, grown);
-    noise = Math.min(noise, before - idle);
-  }
+    // Asking takes memory too.
+    return (used() - before - (before - idle)) / runs;
+  };
+  const median = (runs: number) =>
+    Array.from({ length: 3 }, () => grown(runs)).sort((a, b) => a - b)[1];
+  // So few runs that nothing is collected in between.
+  const runs = Math.round(
+    Math.min(500, Math.max(1, 1e6 / Math.max(1, grown(4)))),
+  );
+  const bytes = median(runs);
 
   const { Session } = await import("node:inspector/promises");
   const session = new Session();
   session.connect();
   await session.post("HeapProfiler.enable");
-  await session.post("HeapProfiler.startSampling", {
-    samplingInterval: 1,
-    includeObjectsCollectedByMajorGC: true,
-    includeObjectsCollectedByMinorGC: true,
-  });
-  for (let i = 0; i < runs; i++) run();
-  const answer = await session.post("HeapProfiler.stopSampling") as unknown as {
-    profile: { samples: unknown[] };
+  const objects = async (runs: number) => {
+    await session.post("HeapProfiler.startSampling", {
+      samplingInterval: 1,
+      includeObjectsCollectedByMajorGC: true,
+      includeObjectsCollectedByMinorGC: true,
+    });
+    for (let i = 0; i < runs; i++) run();
+    const answer = await session.post("HeapProfiler.stopSampling");
+    return (answer as unknown as { profile: { samples: unknown[] } })
+      .profile.samples.length;
   };
+  // Some belong to the session.
+  const own = await objects(0);
+  const counted = (await objects(runs) - own) / runs;
   session.disconnect();
   return {
-    bytes: Number.isFinite(bytes)
-      ? Math.max(0, Math.round((bytes - noise) / runs))
-      : undefined,
-    // Some dozens belong to the session.
-    objects: Math.round(answer.profile.samples.length / runs * 10) / 10,
+    bytes: Math.max(0, Math.round(bytes)),
+    objects: Math.max(0, Math.round(counted * 10) / 10),
   };
 }

@@ -10,7 +10,7 @@
 import { parseArgs } from "node:util";
 import { cpus, platform, release } from "node:os";
 import { table } from "./report.ts";
-import { pack, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
+import { libraryFor, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
 import type { Message, Order, Row } from "./suite.ts";
 
 /** What `--json` saves and chart.ts draws. */
@@ -46,7 +46,7 @@ export function progress(text: string): void {
 
 async function runOne(
   runtime: Order["runtime"],
-  packed: string,
+  library: string,
 ): Promise<{ run: Run; good: boolean }> {
   const { quick, once, filter } = options;
   const run = { rows: [] as Row[] } as Run;
@@ -68,7 +68,7 @@ async function runOne(
     rows = [];
   };
   const ended = await runSuite(
-    { runtime, root: ROOT, packed, quick, once, filter },
+    { runtime, root: ROOT, library, quick, once, filter },
     (message) => {
       switch (message.type) {
         case "start":
@@ -139,7 +139,6 @@ if (import.meta.main) {
     runs: [],
   };
   console.log(`${saved.command}\n${saved.machine}\n${saved.date}`);
-  const packed = await pack();
   let good = true;
   for (const name of options.runtime.split(",")) {
     const runtime = RUNTIMES.find((one) => one === name);
@@ -148,7 +147,7 @@ if (import.meta.main) {
         `--runtime is a list of ${RUNTIMES.join(", ")}, got "${name}"`,
       );
     }
-    const one = await runOne(runtime, packed);
+    const one = await runOne(runtime, await libraryFor(runtime, ROOT));
     saved.runs.push(one.run);
     good &&= one.good;
   }

@@ -4,10 +4,14 @@
  * @module
  */
 
+import { stripTypeScriptTypes } from "node:module";
+import { join } from "node:path";
 import { prepare, ROOT } from "../tests/runner/runtimes.ts";
 import type { Message, Order } from "./suite.ts";
 
 export { ROOT };
+
+const CACHE = `${ROOT}.cache/benches`;
 
 /** In the order in which they run. */
 export const RUNTIMES: Order["runtime"][] = ["deno", "bun", "node20", "node26"];
@@ -39,36 +43,40 @@ export async function program(runtime: Order["runtime"]): Promise<string[]> {
   }
 }
 
-/** Packs the library as the registry does, JavaScript, and gives its folder. */
-export async function pack(): Promise<string> {
-  const folder = `${ROOT}.cache/benches/package`;
-  await Deno.mkdir(folder, { recursive: true });
-  const tarball = `${folder}.tgz`;
-  for (
-    const [program, ...args] of [
-      [
-        Deno.execPath(),
-        "pack",
-        "--quiet",
-        "--allow-dirty",
-        "--allow-slow-types",
-        "--config=jsr.json",
-        `--output=${tarball}`,
-      ],
-      ["tar", "-xzf", tarball, "-C", folder, "--strip-components=1"],
-    ]
-  ) {
-    const { success, stderr } = await new Deno.Command(program, {
-      args,
-      cwd: ROOT,
-    }).output();
-    if (!success) {
-      throw new Error(
-        `${program} ${args[0]} failed: ${new TextDecoder().decode(stderr)}`,
-      );
+/**
+ * The library in `folder` as a runtime's users get it, as the path of its module:
+ * the source, or for Node JavaScript, which the registry makes of it. Through
+ * tsx's own translation Node 20 would run other code than theirs.
+ */
+export async function libraryFor(
+  runtime: Order["runtime"],
+  folder: string,
+): Promise<string> {
+  if (runtime === "deno" || runtime === "bun") return join(folder, "mod.ts");
+  await Deno.mkdir(CACHE, { recursive: true });
+  const target = await Deno.makeTempDir({ dir: CACHE, prefix: "javascript-" });
+  await strip(join(folder, "mod.ts"), join(target, "mod.mjs"));
+  await stripAll(join(folder, "src"), join(target, "src"));
+  return join(target, "mod.mjs");
+}
+
+async function stripAll(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to);
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    const source = join(from, name);
+    if (isDirectory) await stripAll(source, join(to, name));
+    else if (name.endsWith(".ts")) {
+      await strip(source, join(to, name.replace(/ts$/, "mjs")));
     }
   }
-  return folder;
+}
+
+async function strip(from: string, to: string): Promise<void> {
+  const source = stripTypeScriptTypes(await Deno.readTextFile(from));
+  await Deno.writeTextFile(
+    to,
+    source.replace(/(from |import\()"(\.[^"]*)\.ts"/g, '$1"$2.mjs"'),
+  );
 }
 
 /** Runs the suite once and hands over each message as it comes. */

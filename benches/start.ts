@@ -34,14 +34,11 @@ function program(module: string): string {
   `;
 }
 
-function* rows({ runtime, root, packed }: Context): Generator<Fact> {
-  // Node's users get JavaScript from the registry, the others the source.
-  const node = runtime === "node20" || runtime === "node26";
+function* rows({ runtime, root, library }: Context): Generator<Fact> {
   const cache = join(root, ".cache/benches");
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
   try {
-    const library = node ? join(packed, "mod.js") : join(root, "mod.ts");
     const file = join(directory, "start.mjs");
     writeFileSync(join(directory, "empty0.mjs"), "");
     writeFileSync(join(directory, "empty1.mjs"), "");

@@ -24,13 +24,13 @@ import { compareWrite, writeTables } from "./write.ts";
 export interface Order {
   runtime: Runtime;
   root: string;
-  /** The folder of the package as Node gets it. */
-  packed: string;
+  /** The library's module. */
+  library: string;
   quick: boolean;
   once: boolean;
   /** Only tables or rows whose "table row" has this in it. */
   filter: string;
-  /** Two folders with a revision each: only the engines are timed, old against new. */
+  /** Its module in two revisions: only the engines are timed, old against new. */
   revisions?: { old: string; new: string };
 }
 
@@ -82,7 +82,7 @@ function say(message: Message): void {
 }
 
 async function context(order: Order): Promise<Context> {
-  const { runtime, root, quick, revisions } = order;
+  const { runtime, root, library, quick, revisions } = order;
   const cache = join(root, ".cache/benches");
   const peers = loadPeers();
   let engines: Context["engines"], refused: Record<string, string> = {};
@@ -92,7 +92,7 @@ async function context(order: Order): Promise<Context> {
       { name: "new", lib: await loadCopy(revisions.new, cache, "new") },
     ];
   } else {
-    ({ engines, refused } = await loadEngines(root, cache));
+    ({ engines, refused } = await loadEngines(library, cache));
   }
   const { bun, deno, node } = process.versions;
   say({
@@ -117,7 +117,7 @@ async function context(order: Order): Promise<Context> {
     kernel: revisions ? "not compared" : await openKernel(root, cache),
     quick,
     root,
-    packed: order.packed,
+    library,
   };
 }
 
