@@ -88,7 +88,8 @@ interface Runtime {
 
 /** `WSFRAME_BACKEND`, read only where that needs no prompt. */
 function forced(): string | undefined {
-  const { Deno, process } = globalThis as Runtime;
+  const { Deno } = globalThis as Runtime;
+  // `process` only where there is no Deno, which would load Node's for 13 ms
   if (Deno !== undefined) {
     const permission = Deno.permissions?.querySync?.({
       name: "env",
@@ -98,7 +99,7 @@ function forced(): string | undefined {
       ? Deno.env.get("WSFRAME_BACKEND")
       : undefined;
   }
-  return process?.env?.WSFRAME_BACKEND;
+  return (globalThis as Runtime).process?.env?.WSFRAME_BACKEND;
 }
 
 function select(): Backend {
