@@ -93,11 +93,14 @@ async function runFile(
   try {
     xml = Deno.readTextFileSync(junit);
   } catch {
-    // Not written: the file did not load, which its exit code says too.
+    // Not written: the file did not load, or left before its end.
   }
   const results = parseJUnit(xml, runtime.fileSuites);
-  if (code !== 0 && !results.some(({ outcome }) => outcome === "failed")) {
-    const detail = `Exit code ${code}\n${output.trim()}`;
+  const failed = results.some(({ outcome }) => outcome === "failed");
+  const complete = results.length > 0 && xml.includes("</testsuites>");
+  if (!failed && (code !== 0 || !complete)) {
+    const what = complete ? "" : ", and no complete report of any test";
+    const detail = `Exit code ${code}${what}\n${output.trim()}`;
     results.push({ name: "(the file itself)", outcome: "failed", detail });
   }
   return { file, results, seconds };
