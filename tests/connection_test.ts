@@ -148,7 +148,7 @@ function join(events: ConnectionEvent[]): ConnectionEvent[] {
 }
 
 /** More cuts of one input than this are not tried: those of thousands of fragments. */
-const MAX_CUTS = 3000;
+const MAX_CUTS = 1200;
 
 /** `everyCut`, or as many of its cuts, evenly chosen. */
 function* cutsOf(input: Uint8Array): Generator<Cut> {

@@ -33,7 +33,7 @@ const KNOW_BACKENDS = [
   "src/web.ts",
   "src/reader.ts",
   "src/mask.ts",
-  "src/connection/mod.ts",
+  "src/connection/connection.ts",
 ];
 
 /** Every module and what it imports, as written. */

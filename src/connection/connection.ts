@@ -4,6 +4,8 @@
  * @module
  */
 
+// Where only ./connection is imported, nothing else would name the engines.
+import "../backend/list.ts";
 import {
   checkBytes,
   checkCount,

@@ -6,9 +6,6 @@
  * @module
  */
 
-// Without the main export in the graph nothing else would name the engines.
-import "../backend/list.ts";
-
 export { acceptKey } from "./accept_key.ts";
 export {
   Connection,
