@@ -148,23 +148,31 @@ function newLoop(run: () => unknown): Loop {
   })(run);
 }
 
-/** Nanoseconds that a run takes once the engine has compiled it. */
-async function estimate(loop: Loop, warmTime: number): Promise<number> {
-  const begin = performance.now();
-  for (let runs = 1;; runs *= 2) {
-    const start = performance.now();
+/** Runs so often and gives the time in nanoseconds. */
+async function timed(loop: Loop, runs: number): Promise<number> {
+  const start = performance.now();
+  const result = loop(1);
+  if (result instanceof Promise) {
+    await result;
     // What is asynchronous runs one by one.
-    for (let i = 0; i < runs; i++) {
-      const result = loop(1);
-      if (!(result instanceof Promise)) {
-        loop(runs - 1);
-        break;
-      }
-      await result;
-    }
-    const end = performance.now();
-    if ((end - begin) * 1e6 >= warmTime) return (end - start) * 1e6 / runs;
+    for (let i = 1; i < runs; i++) await loop(1);
+  } else if (runs > 1) {
+    loop(runs - 1);
   }
+  return (performance.now() - start) * 1e6;
+}
+
+/** Nanoseconds that a run takes once the engine has compiled it. */
+async function estimate(loop: Loop, sampleTime: number): Promise<number> {
+  let spent = 0, best = Infinity;
+  for (let runs = 1; spent < WARM_TIME;) {
+    const time = await timed(loop, runs);
+    spent += time;
+    // The best, or one interruption would leave the loop too short to be compiled.
+    best = Math.min(best, time / runs);
+    if (time < sampleTime) runs *= 2;
+  }
+  return best;
 }
 
 /** Runs one race. `tick` is called before each contender is prepared and timed. */
@@ -196,7 +204,7 @@ export async function race(
   for (const { contender: { run } } of running) {
     tick();
     const loop = run && newLoop(run);
-    const runTime = loop ? await estimate(loop, WARM_TIME) : 0;
+    const runTime = loop ? await estimate(loop, budget.sampleTime) : 0;
     runners.push({ loop, runTime });
   }
   const turns = new Turns(running.length);

@@ -34,7 +34,7 @@ function program(module: string): string {
   `;
 }
 
-function* rows({ runtime, root, library }: Context): Generator<Fact> {
+function* rows({ runtime, root, library, quick }: Context): Generator<Fact> {
   const cache = join(root, ".cache/benches");
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
@@ -50,8 +50,11 @@ function* rows({ runtime, root, library }: Context): Generator<Fact> {
       JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
     /** The median of some starts. */
     const measure = (value: (times: Times) => number) => () => {
-      const values = Array.from({ length: 7 }, () => value(start()));
-      return values.sort((a, b) => a - b)[3];
+      const values = Array.from(
+        { length: quick ? 3 : 7 },
+        () => value(start()),
+      );
+      return values.sort((a, b) => a - b)[values.length >> 1];
     };
     yield {
       row: "import, more than of an empty module",

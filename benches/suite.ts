@@ -135,7 +135,7 @@ const COMPARED: Table = {
 async function measureFact(fact: Fact, order: Order): Promise<Row> {
   const { row, name, unit, measure, limit } = fact;
   const samples: number[] = [];
-  for (let i = 0; i < (order.once || order.quick ? 1 : 3); i++) {
+  for (let i = 0; i < (order.once || order.quick ? 1 : 5); i++) {
     samples.push(await measure());
   }
   samples.sort((a, b) => a - b);
@@ -152,7 +152,7 @@ async function main(): Promise<void> {
   const order: Order = JSON.parse(process.argv[2]);
   const { quick, once, filter, revisions } = order;
   const budget: Budget = quick || once
-    ? { rounds: 31, sampleTime: 0.3e6, once }
+    ? { rounds: 25, sampleTime: 0.25e6, once }
     : { rounds: 101, sampleTime: 1e6, once };
   const all = await context(order);
   for (const table of revisions ? [COMPARED] : TABLES) {
