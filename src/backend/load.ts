@@ -95,14 +95,20 @@ export function openLibrary<T>(
   open: (path: string) => T,
 ): T {
   const bytes = decode(library);
-  const reasons: string[] = [];
+  /** The directories of each reason. */
+  const refused: Map<string, string[]> = new Map();
   for (const directory of directories) {
     try {
       return openIn(directory, bytes, system, open);
     } catch (error) {
-      reasons.push(`${directory}: ${messageOf(error)}`);
+      const reason = messageOf(error);
+      refused.set(reason, [...refused.get(reason) ?? [], directory]);
     }
   }
+  const reasons = Array.from(
+    refused,
+    ([reason, places]) => `${places.join(", ")}: ${reason}`,
+  );
   throw new Error(reasons.join("; ") || "no directory to write the library to");
 }
 
