@@ -127,9 +127,9 @@ class Turns {
     if (next) return next();
     if (this.#waiting.size < this.#contenders || this.#contenders === 0) return;
     const all = [...this.#waiting].sort(([a], [b]) => a - b);
-    const first = this.#round++ % all.length;
+    const first = (this.#round >> 1) % all.length;
     const order = all.slice(first).concat(all.slice(0, first));
-    if (this.#round & 1) order.reverse();
+    if (this.#round++ & 1) order.reverse();
     this.#waiting.clear();
     this.#queue = order.map(([, resolve]) => resolve);
     // Through the event loop: runtimes work off there what runs put off.
@@ -165,7 +165,7 @@ async function timed(loop: Loop, runs: number): Promise<number> {
 /** Nanoseconds that a run takes once the engine has compiled it. */
 async function estimate(loop: Loop, sampleTime: number): Promise<number> {
   let spent = 0, best = Infinity;
-  for (let runs = 1; spent < WARM_TIME;) {
+  for (let n = 0, runs = 1; n < LEAST_ROUNDS || spent < WARM_TIME; n++) {
     const time = await timed(loop, runs);
     spent += time;
     // The best, or one interruption would leave the loop too short to be compiled.
@@ -242,9 +242,14 @@ async function timeLoop(
   const runs = Math.max(1, Math.round(sampleTime / runTime));
   const affordable = Math.floor(sampleTime * PATIENCE / (runs * runTime));
   const samples = Math.min(rounds, Math.max(LEAST_ROUNDS, affordable));
+  const ready = async () => {
+    await turn();
+    // So that it matters less who had the turn before.
+    if (runs >= 8) await loop(runs >> 3);
+  };
   const stats = await measure(
     function* () {
-      yield { 0: turn, bench: (_turn: void) => loop(runs) };
+      yield { 0: ready, bench: (_turn: void) => loop(runs) };
     } as unknown as Parameters<typeof measure>[0],
     {
       gc: false,

@@ -32,12 +32,12 @@ function factor(value: number): string {
 }
 
 /** Half the distance of the quartiles, in percent of the median. */
-function spread({ median, low, high }: Measured): string {
+export function spread({ median, low, high }: Measured): string {
   return `±${((high! - low!) / 2 / median! * 100).toFixed(0)}%`;
 }
 
 /** Lines up the columns of a table: the first to the left, others to the right. */
-function align(lines: string[][]): string {
+export function align(lines: string[][]): string {
   const widths: number[] = [];
   for (const line of lines) {
     line.forEach((cell, i) => {
@@ -49,6 +49,12 @@ function align(lines: string[][]): string {
       i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])
     ).join("  ").trimEnd()
   ).join("\n");
+}
+
+/** What is being measured, on one line that is written over. */
+export function progress(text: string): void {
+  if (!Deno.stderr.isTerminal()) return;
+  Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K${text}`));
 }
 
 function find(row: Row, name: string): Measured | undefined {

@@ -9,8 +9,8 @@
 
 import { parseArgs } from "node:util";
 import { cpus, platform, release } from "node:os";
-import { table } from "./report.ts";
-import { libraryFor, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
+import { progress, table } from "./report.ts";
+import { chosen, libraryFor, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
 import type { Message, Order, Row } from "./suite.ts";
 
 /** What `--json` saves and chart.ts draws. */
@@ -37,12 +37,6 @@ const { values: options } = parseArgs({
     json: { type: "string" },
   },
 });
-
-/** What is being measured, on one line that is written over. */
-export function progress(text: string): void {
-  if (!Deno.stderr.isTerminal()) return;
-  Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K${text}`));
-}
 
 async function runOne(
   runtime: Order["runtime"],
@@ -140,13 +134,7 @@ if (import.meta.main) {
   };
   console.log(`${saved.command}\n${saved.machine}\n${saved.date}`);
   let good = true;
-  for (const name of options.runtime.split(",")) {
-    const runtime = RUNTIMES.find((one) => one === name);
-    if (!runtime) {
-      throw new RangeError(
-        `--runtime is a list of ${RUNTIMES.join(", ")}, got "${name}"`,
-      );
-    }
+  for (const runtime of chosen(options.runtime)) {
     const one = await runOne(runtime, await libraryFor(runtime, ROOT));
     saved.runs.push(one.run);
     good &&= one.good;

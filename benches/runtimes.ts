@@ -11,10 +11,22 @@ import type { Message, Order } from "./suite.ts";
 
 export { ROOT };
 
-const CACHE = `${ROOT}.cache/benches`;
+/** Where the benches put what they make. */
+export const CACHE: string = `${ROOT}.cache/benches`;
 
 /** In the order in which they run. */
 export const RUNTIMES: Order["runtime"][] = ["deno", "bun", "node20", "node26"];
+
+/** The runtimes in a list that a user wrote. */
+export function chosen(list: string): Order["runtime"][] {
+  return list.split(",").map((name) => {
+    const runtime = RUNTIMES.find((one) => one === name);
+    if (runtime) return runtime;
+    throw new RangeError(
+      `--runtime is a list of ${RUNTIMES.join(", ")}, got "${name}"`,
+    );
+  });
+}
 
 /** Program and arguments that run a TypeScript file, with a collector to call. */
 export async function program(runtime: Order["runtime"]): Promise<string[]> {
