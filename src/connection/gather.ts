@@ -11,8 +11,14 @@ const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** Bytes put together from pieces. The memory follows what arrived, not what was announced. */
 export class Gather {
+  readonly #limit: number;
   #bytes: Uint8Array = NOTHING;
   #length = 0;
+
+  /** @param limit The most bytes there will be; memory does not grow beyond that */
+  constructor(limit: number = Number.MAX_SAFE_INTEGER) {
+    this.#limit = limit;
+  }
 
   /** How many bytes there are. */
   get length(): number {
@@ -39,7 +45,7 @@ export class Gather {
       const grown = allocate(
         expected >= length
           ? Math.min(4 * length, expected)
-          : Math.max(2 * length, 64),
+          : Math.min(Math.max(2 * length, 64), Math.max(length, this.#limit)),
       );
       copy(grown, 0, this.#bytes, 0, this.#length);
       this.#bytes = grown;

@@ -25,7 +25,7 @@ const TEXT = 1;
 /** Puts messages together, or hands their pieces on. */
 export class Incoming {
   readonly #options: IncomingOptions;
-  readonly #gather: Gather = new Gather();
+  readonly #gather: Gather;
   readonly #utf8: Utf8Validator = new Utf8Validator();
   #inflater: Inflater | null = null;
   /** Decodes pieces of text, under `partial`; it keeps the characters that are cut. */
@@ -48,6 +48,7 @@ export class Incoming {
 
   constructor(options: IncomingOptions) {
     this.#options = options;
+    this.#gather = new Gather(options.maxMessageLength);
   }
 
   /** Judges the header of a data frame, which may begin a message. */
