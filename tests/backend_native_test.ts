@@ -254,6 +254,27 @@ for (
       );
     });
 
+    it("does not believe a view that lies about its length", () => {
+      const bytes = new Uint8Array(1000);
+      Object.defineProperty(bytes, "length", { value: 2 ** 31 });
+      for (const length of [2000, 2 ** 31]) {
+        for (
+          const run of [
+            () => backend.mask(bytes, 0, length, KEY),
+            () => backend.maskInto(bytes, 0, bytes, 0, length, KEY),
+            () =>
+              backend.scan(bytes, 0, length, null, 0, new Uint32Array(8), 0, 9),
+          ]
+        ) {
+          try {
+            run();
+          } catch (error) {
+            assert(error instanceof Error); // an error is fine, a crash is not
+          }
+        }
+      }
+    });
+
     it("masks beyond 2^31 and 2^32 bytes, where the engine has such memory", () => {
       for (const far of [2 ** 31, 2 ** 32]) {
         let bytes: Uint8Array;

@@ -8,11 +8,11 @@
 
 import type { Backend, Candidate } from "./backend.ts";
 import { LIBRARIES } from "./libraries.ts";
-import { candidateDirectories, loadBackend } from "./load.ts";
-import { processOf, processSystem } from "./process.ts";
 import { libraryOf } from "./library.ts";
-import type { MinimumLengths } from "./native.ts";
 import type { Library, Symbols } from "./library.ts";
+import { candidateDirectories, loadBackend } from "./load.ts";
+import type { MinimumLengths } from "./native.ts";
+import { processOf, processSystem } from "./process.ts";
 
 interface BunFfi {
   dlopen(
@@ -21,7 +21,7 @@ interface BunFfi {
   ): { symbols: Symbols };
 }
 
-/** See `benches/crossover.ts`. */
+/** Measured by `benches/crossover.ts`: mask 20 B, 6 ns against 7; above 8 B all calls pay. */
 const MINIMUM = { mask: 20, maskInto: 8, scan: 8 };
 
 function open(ffi: BunFfi, path: string): Library {

@@ -6,6 +6,8 @@
 
 /** The functions of native/wsframe.h, over views. Every range lies inside its view. */
 export interface Library {
+  /** The length in bytes, by the property that is safe to rely on here. */
+  sizeOf(bytes: Uint8Array): number;
   mask(bytes: Uint8Array, start: number, length: number, key: number): void;
   maskInto(
     target: Uint8Array,
@@ -48,9 +50,13 @@ export interface Symbols {
   wsframe_use_kernel: Library["useKernel"];
 }
 
-/** The library behind an FFI. */
+/**
+ * The library behind an FFI. C gets a bare pointer there, so a range is checked against
+ * `byteLength`, which tells the truth for an object whose `length` was redefined.
+ */
 export function libraryOf(symbols: Symbols): Library {
   return {
+    sizeOf: (bytes) => bytes.byteLength,
     mask: symbols.wsframe_mask,
     maskInto: symbols.wsframe_mask_into,
     scan: (

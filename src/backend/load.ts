@@ -9,9 +9,9 @@
 import type { Backend, BackendName } from "./backend.ts";
 import { decode, messageOf } from "./decode.ts";
 import type { EmbeddedLibrary } from "./decode.ts";
+import type { Library } from "./library.ts";
 import { nativeBackend } from "./native.ts";
 import type { MinimumLengths } from "./native.ts";
-import type { Library } from "./library.ts";
 
 /** What loading needs of a runtime. All of it throws where it fails. */
 export interface System {

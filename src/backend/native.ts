@@ -8,8 +8,8 @@
 
 import type { Backend, BackendName } from "./backend.ts";
 import * as portable from "./portable.ts";
-import { selfTest } from "./self_test.ts";
 import type { Library } from "./library.ts";
+import { selfTest } from "./self_test.ts";
 
 /**
  * The length in bytes from which the library is quicker than TypeScript, per function.
@@ -34,15 +34,16 @@ export function nativeBackend(
     minBytes: minimum.mask,
 
     mask(bytes, start, length, key) {
-      if (start + length > bytes.length) {
+      if (start + length > library.sizeOf(bytes)) {
         portable.mask(bytes, start, length, key);
       } else library.mask(bytes, start, length, key);
     },
 
     maskInto(target, targetStart, source, sourceStart, length, key) {
       if (
-        length < minimum.maskInto || targetStart + length > target.length ||
-        sourceStart + length > source.length
+        length < minimum.maskInto ||
+        targetStart + length > library.sizeOf(target) ||
+        sourceStart + length > library.sizeOf(source)
       ) {
         portable.maskInto(
           target,
@@ -67,8 +68,9 @@ export function nativeBackend(
       flags,
       maxPayloadLength,
     ) {
-      return length < minimum.scan || start + length > source.length ||
-          (target !== null && targetStart + length > target.length)
+      return length < minimum.scan || start + length > library.sizeOf(source) ||
+          (target !== null &&
+            targetStart + length > library.sizeOf(target))
         ? portable.scan(
           source,
           start,

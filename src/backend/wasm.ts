@@ -63,7 +63,11 @@ const TABLE_ROWS: number = Math.floor(
   (TABLE_WORDS - SCAN_ROWS) / SCAN_ROW_WORDS,
 );
 
-/** Measured: see `benches/crossover.ts`. */
+/**
+ * Measured by `benches/crossover.ts`, and the same everywhere, so the greatest: `mask`
+ * pays from 512 B (V8 of Node 20) to 8 KiB (JavaScriptCore), `maskInto` from 200 B to
+ * 1 KiB, `scan` of frames of 16 bytes from 100 to 250 B.
+ */
 const MINIMUM = { mask: 8192, maskInto: 1024, scan: 256 };
 
 /** The bytes of a range, without the cost of a view where they are the whole view. */
@@ -231,6 +235,8 @@ function libraryOf(exports: Exports): Library {
   }
 
   return {
+    // a view is made for every range, and the engine makes none that is too long
+    sizeOf: (bytes) => bytes.length,
     mask: (bytes, start, length, key) =>
       maskInto(bytes, start, bytes, start, length, key),
     maskInto,
