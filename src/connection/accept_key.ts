@@ -4,6 +4,8 @@
  * @module
  */
 
+import { shown } from "../check.ts";
+
 /** What the server appends to the key before hashing it (RFC 6455 section 1.3). */
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -25,7 +27,7 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
  */
 export async function acceptKey(key: string): Promise<string> {
   if (typeof key !== "string") {
-    throw new TypeError(`The key must be a string, got ${typeof key}`);
+    throw new TypeError(`Expected 'key' to be a string, got ${shown(key)}`);
   }
   const bytes = new TextEncoder().encode(key + GUID);
   return base64(new Uint8Array(await crypto.subtle.digest("SHA-1", bytes)));

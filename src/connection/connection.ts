@@ -154,6 +154,8 @@ export class Connection {
   #surrogate = "";
 
   /**
+   * A connection that is open.
+   *
    * @param options Which end this is, limits, and what was negotiated
    * @throws {TypeError | RangeError} When an option is wrong
    */

@@ -4,10 +4,14 @@
  * @module
  */
 
+import { checkCount, checkFlag, checkOptions } from "../check.ts";
 import { HandshakeError, isToken } from "./http.ts";
 
 /** The name under which the extension is offered and accepted. */
 const NAME = "permessage-deflate";
+
+const MIN_WINDOW_BITS = 8;
+const MAX_WINDOW_BITS = 15;
 
 /** What both ends agreed on about compression (RFC 7692 section 7.1). */
 export interface DeflateParameters {
@@ -36,37 +40,24 @@ export function deflateParameters(
   option: DeflateOption,
 ): DeflateParameters | null {
   if (option === undefined || option === null || option === false) return null;
-  if (option !== true && typeof option !== "object") {
-    throw new TypeError(
-      `deflate must be a boolean or an object, got ${typeof option}`,
-    );
-  }
-  const {
-    serverNoContextTakeover = false,
-    clientNoContextTakeover = false,
-    serverMaxWindowBits = 15,
-    clientMaxWindowBits = 15,
-  } = option === true ? {} : option;
-  for (const flag of [serverNoContextTakeover, clientNoContextTakeover]) {
-    if (typeof flag !== "boolean") {
-      throw new TypeError(
-        `NoContextTakeover must be a boolean, got ${typeof flag}`,
+  if (option !== true) checkOptions(option, "deflate");
+  const wanted: Partial<DeflateParameters> = option === true ? {} : option;
+  const flag = (name: keyof DeflateParameters) =>
+    checkFlag(wanted[name], name, false);
+  const bits = (name: keyof DeflateParameters) => {
+    const value = checkCount(wanted[name], name, MAX_WINDOW_BITS);
+    if (value < MIN_WINDOW_BITS || value > MAX_WINDOW_BITS) {
+      throw new RangeError(
+        `Expected '${name}' to be from 8 to 15, got ${value}`,
       );
     }
-  }
-  for (const bits of [serverMaxWindowBits, clientMaxWindowBits]) {
-    if (typeof bits !== "number") {
-      throw new TypeError(`MaxWindowBits must be a number, got ${typeof bits}`);
-    }
-    if (!Number.isInteger(bits) || bits < 8 || bits > 15) {
-      throw new RangeError(`MaxWindowBits must be from 8 to 15, got ${bits}`);
-    }
-  }
+    return value;
+  };
   return {
-    serverNoContextTakeover,
-    clientNoContextTakeover,
-    serverMaxWindowBits,
-    clientMaxWindowBits,
+    serverNoContextTakeover: flag("serverNoContextTakeover"),
+    clientNoContextTakeover: flag("clientNoContextTakeover"),
+    serverMaxWindowBits: bits("serverMaxWindowBits"),
+    clientMaxWindowBits: bits("clientMaxWindowBits"),
   };
 }
 

@@ -5,10 +5,13 @@
  */
 
 /** A message, a control frame, or the end of a connection. */
-export type ConnectionEvent = MessageEvent | ControlEvent | CloseEvent;
+export type ConnectionEvent =
+  | ConnectionMessage
+  | ConnectionControl
+  | ConnectionClose;
 
 /** A message; under `partial`, a piece of one. */
-export type MessageEvent =
+export type ConnectionMessage =
   | {
     /** A text message. */
     type: "text";
@@ -27,7 +30,7 @@ export type MessageEvent =
   };
 
 /** A Ping, which was answered unless `autoPong` is false, or a Pong. */
-export interface ControlEvent {
+export interface ConnectionControl {
   /** Which of the two. */
   type: "ping" | "pong";
   /** The payload, at most 125 bytes. */
@@ -35,7 +38,7 @@ export interface ControlEvent {
 }
 
 /** The connection is closed. No event follows it. */
-export interface CloseEvent {
+export interface ConnectionClose {
   /** The last event. */
   type: "close";
   /**

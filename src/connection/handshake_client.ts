@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkBytes, checkOptions, shown } from "../check.ts";
 import { acceptKey, generateKey, isKey } from "./accept_key.ts";
 import {
   type DeflateParameters,
@@ -15,10 +16,10 @@ import type { Upgrade } from "./handshake_server.ts";
 import {
   checkFieldValue,
   checkHeaders,
+  checkProtocol,
   HandshakeError,
   hasToken,
   headBytes,
-  isToken,
   MAX_HEADER_BYTES,
   MAX_HEADERS,
   readHead,
@@ -86,6 +87,7 @@ const RESERVED: readonly string[] = [
 export function createUpgradeRequest(
   init: UpgradeRequestInit,
 ): { bytes: Uint8Array; key: string } {
+  checkOptions(init, "init");
   const { host, path = "/", origin, protocols = [], headers = {} } = init;
   checkVisible("host", host, /^[A-Za-z0-9\-._~%!$&'()*+;=:[\]]+$/);
   checkVisible("path", path, /^\/[\x21\x22\x24-\x7e]*$/);
@@ -151,15 +153,16 @@ export async function readUpgradeResponse(
   bytes: Uint8Array,
   sent: SentRequest,
 ): Promise<(Upgrade & { bytesRead: number; headers: Headers }) | undefined> {
-  if (!(bytes instanceof Uint8Array)) {
-    throw new TypeError(`bytes must be a Uint8Array, got ${typeof bytes}`);
-  }
+  checkBytes(bytes, "bytes");
+  checkOptions(sent, "sent");
   const { key, protocols = [] } = sent;
   if (typeof key !== "string") {
-    throw new TypeError(`key must be a string, got ${typeof key}`);
+    throw new TypeError(`Expected 'key' to be a string, got ${shown(key)}`);
   }
   if (!isKey(key)) {
-    throw new RangeError(`key must be the base64 of 16 bytes, got ${key}`);
+    throw new RangeError(
+      `Expected 'key' to be the base64 of 16 bytes, got ${shown(key)}`,
+    );
   }
   checkProtocols(protocols);
   const offered = deflateParameters(sent.deflate);
@@ -220,7 +223,9 @@ function checkVisible(name: string, value: string, pattern: RegExp): void {
   checkFieldValue(name, value);
   if (!pattern.test(value)) {
     throw new RangeError(
-      `${name} has a character that it may not have: ${JSON.stringify(value)}`,
+      `Expected '${name}' to be without characters it may not have, got ${
+        shown(value)
+      }`,
     );
   }
 }
@@ -228,19 +233,16 @@ function checkVisible(name: string, value: string, pattern: RegExp): void {
 /** RFC 6455 section 4.1: tokens, none of them twice. */
 function checkProtocols(protocols: string[]): void {
   if (!Array.isArray(protocols)) {
-    throw new TypeError(`protocols must be an array, got ${typeof protocols}`);
+    throw new TypeError(
+      `Expected 'protocols' to be an array, got ${shown(protocols)}`,
+    );
   }
-  for (const protocol of protocols) {
-    checkFieldValue("A protocol", protocol);
-    if (!isToken(protocol)) {
-      throw new RangeError(
-        `A protocol must be a token, got ${JSON.stringify(protocol)}`,
-      );
-    }
-  }
+  protocols.forEach(checkProtocol);
   if (new Set(protocols).size !== protocols.length) {
     throw new RangeError(
-      `protocols must differ from each other, got ${protocols.join(", ")}`,
+      `Expected 'protocols' to differ from each other, got ${
+        shown(protocols.join(", "))
+      }`,
     );
   }
 }

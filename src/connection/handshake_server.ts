@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkBytes, checkCount, checkOptions, shown } from "../check.ts";
 import { acceptKey, isKey } from "./accept_key.ts";
 import {
   acceptDeflate,
@@ -11,8 +12,8 @@ import {
   deflateParameters,
 } from "./deflate_parameters.ts";
 import {
-  checkFieldValue,
   checkHeaders,
+  checkProtocol,
   HandshakeError,
   hasToken,
   headBytes,
@@ -142,16 +143,17 @@ export function readUpgradeRequest(
   bytes: Uint8Array,
   limits: HandshakeLimits = {},
 ): { request: UpgradeRequest; bytesRead: number } | undefined {
-  checkBytes(bytes);
-  const { maxHeaderBytes = MAX_HEADER_BYTES, maxHeaders = MAX_HEADERS } =
-    limits;
-  checkLimit("maxHeaderBytes", maxHeaderBytes);
-  checkLimit("maxHeaders", maxHeaders);
+  checkBytes(bytes, "bytes");
+  checkOptions(limits, "limits");
   const head = readHead(bytes, {
     malformed: 400,
     tooLarge: 431,
-    maxHeaderBytes,
-    maxHeaders,
+    maxHeaderBytes: checkCount(
+      limits.maxHeaderBytes,
+      "maxHeaderBytes",
+      MAX_HEADER_BYTES,
+    ),
+    maxHeaders: checkCount(limits.maxHeaders, "maxHeaders", MAX_HEADERS),
     checkLine: checkRequestLine,
   });
   if (head === undefined) return undefined;
@@ -221,16 +223,10 @@ export async function acceptUpgrade(
   options: AcceptOptions = {},
 ): Promise<Upgrade & { bytes: Uint8Array }> {
   const field = fieldsOf(request);
+  checkOptions(options, "options");
   const wanted = deflateParameters(options.deflate);
   const more = checkHeaders(options.headers ?? {}, RESERVED);
-  if (options.protocol !== undefined) {
-    checkFieldValue("protocol", options.protocol);
-    if (!isToken(options.protocol)) {
-      throw new RangeError(
-        `protocol must be a token, got ${JSON.stringify(options.protocol)}`,
-      );
-    }
-  }
+  if (options.protocol !== undefined) checkProtocol(options.protocol);
 
   const key = checkUpgradeRequest(request, field);
   const offered = offeredProtocols(field("sec-websocket-protocol"));
@@ -259,7 +255,9 @@ type Fields = (name: string) => string | null;
 function fieldsOf(request: UpgradeRequest | Request | ParsedRequest): Fields {
   const headers = request?.headers;
   if (typeof headers !== "object" || headers === null) {
-    throw new TypeError("The request must be an object with headers");
+    throw new TypeError(
+      `Expected 'request' to be an object with headers, got ${shown(request)}`,
+    );
   }
   if (typeof headers.get === "function") {
     return (name) => (headers as Headers).get(name);
@@ -365,14 +363,13 @@ export function rejectUpgrade(
   headers: Record<string, string> = {},
   body = "",
 ): Uint8Array {
-  if (typeof status !== "number") {
-    throw new TypeError(`status must be a number, got ${typeof status}`);
-  }
-  if (!Number.isInteger(status) || status < 300 || status > 599) {
-    throw new RangeError(`status must be from 300 to 599, got ${status}`);
+  if (checkCount(status ?? null, "status", 0, 599) < 300) {
+    throw new RangeError(
+      `Expected 'status' to be from 300 to 599, got ${status}`,
+    );
   }
   if (typeof body !== "string") {
-    throw new TypeError(`body must be a string, got ${typeof body}`);
+    throw new TypeError(`Expected 'body' to be a string, got ${shown(body)}`);
   }
   const more = checkHeaders(headers, [
     "connection",
@@ -401,19 +398,4 @@ export function rejectUpgrade(
   bytes.set(head);
   bytes.set(content, head.length);
   return bytes;
-}
-
-function checkBytes(bytes: Uint8Array): void {
-  if (!(bytes instanceof Uint8Array)) {
-    throw new TypeError(`bytes must be a Uint8Array, got ${typeof bytes}`);
-  }
-}
-
-function checkLimit(name: string, value: number): void {
-  if (typeof value !== "number") {
-    throw new TypeError(`${name} must be a number, got ${typeof value}`);
-  }
-  if (!Number.isSafeInteger(value) || value < 0) {
-    throw new RangeError(`${name} must be a whole number from 0, got ${value}`);
-  }
 }

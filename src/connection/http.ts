@@ -5,6 +5,8 @@
  * @module
  */
 
+import { checkOptions, shown } from "../check.ts";
+
 /** The longest head that is read, in bytes, its empty line included. */
 export const MAX_HEADER_BYTES: number = 16 * 1024;
 /** The most header lines that are read. */
@@ -51,6 +53,8 @@ export class HandshakeError extends Error {
   headers: Headers | null;
 
   /**
+   * An error with what to answer, or with what was answered.
+   *
    * @param status The HTTP status
    * @param message What was wrong
    * @param headers The headers of the answer that refused
@@ -199,29 +203,44 @@ export function checkHeaders(
   headers: Record<string, string>,
   reserved: readonly string[],
 ): [name: string, value: string][] {
+  checkOptions(headers, "headers");
   const entries = Object.entries(headers);
   for (const [name, value] of entries) {
     if (!isToken(name)) {
       throw new RangeError(
-        `A header's name must be a token, got ${JSON.stringify(name)}`,
+        `Expected the name of a header to be a token, got ${shown(name)}`,
       );
     }
     if (reserved.includes(name.toLowerCase())) {
-      throw new RangeError(`The header ${name} is set by the handshake`);
+      throw new RangeError(
+        `Cannot set the header '${name}': the handshake does`,
+      );
     }
-    checkFieldValue(`The header ${name}`, value);
+    checkFieldValue(name, value);
   }
   return entries;
 }
 
 /** Checks that a text can stand as a field value: one line, no character above U+00FF. */
-export function checkFieldValue(what: string, value: string): void {
+export function checkFieldValue(name: string, value: unknown): void {
   if (typeof value !== "string") {
-    throw new TypeError(`${what} must be a string, got ${typeof value}`);
+    throw new TypeError(
+      `Expected '${name}' to be a string, got ${shown(value)}`,
+    );
   }
   if (!FIELD_VALUE.test(value)) {
     throw new RangeError(
-      `${what} must be one line of Latin-1, got ${JSON.stringify(value)}`,
+      `Expected '${name}' to be one line of Latin-1, got ${shown(value)}`,
+    );
+  }
+}
+
+/** Checks the name of a subprotocol (RFC 6455 section 4.1). */
+export function checkProtocol(value: unknown): void {
+  checkFieldValue("protocol", value);
+  if (!isToken(value as string)) {
+    throw new RangeError(
+      `Expected 'protocol' to be a token, got ${shown(value)}`,
     );
   }
 }

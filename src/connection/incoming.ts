@@ -7,7 +7,7 @@
 
 import type { FrameErrorCode } from "../errors.ts";
 import { Inflater, type Sink } from "./deflate.ts";
-import type { MessageEvent } from "./events.ts";
+import type { ConnectionMessage } from "./events.ts";
 import { Gather } from "./gather.ts";
 import { decodeText, Utf8Validator } from "./utf8.ts";
 
@@ -89,7 +89,7 @@ export class Incoming {
     start: number,
     end: number,
     last: boolean,
-  ): MessageEvent | null {
+  ): ConnectionMessage | null {
     if (this.#compressed) {
       const whole = (this.#inflater ??= this.#newInflater()).inflate(
         memory.subarray(start, end),
@@ -142,7 +142,7 @@ export class Incoming {
     this.#gather.append(memory, start, end, this.#expected);
   }
 
-  #messageEvent(): MessageEvent | null {
+  #messageEvent(): ConnectionMessage | null {
     if (this.#opcode !== TEXT) {
       return { type: "binary", data: this.#gather.take() };
     }
@@ -155,7 +155,7 @@ export class Incoming {
     return { type: "text", data };
   }
 
-  #pieceEvent(last: boolean): MessageEvent | null {
+  #pieceEvent(last: boolean): ConnectionMessage | null {
     const bytes = this.#gather.take();
     if (this.#opcode !== TEXT) {
       return bytes.length === 0 && !last

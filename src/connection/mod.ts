@@ -14,10 +14,10 @@ export {
 } from "./connection.ts";
 export type { DeflateParameters } from "./deflate_parameters.ts";
 export type {
-  CloseEvent,
+  ConnectionClose,
+  ConnectionControl,
   ConnectionEvent,
-  ControlEvent,
-  MessageEvent,
+  ConnectionMessage,
 } from "./events.ts";
 export {
   createUpgradeRequest,
@@ -36,3 +36,5 @@ export {
   type UpgradeRequest,
 } from "./handshake_server.ts";
 export { HandshakeError } from "./http.ts";
+export type { Role } from "../frame.ts";
+export type { WriteOptions } from "../writer.ts";
