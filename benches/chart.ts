@@ -73,12 +73,13 @@ function rows(
   run: Run,
   table: string,
 ): { name: string; bytes: number; row: string; ns: number }[] {
-  return run.rows.filter((row) => row.table === table)
-    .flatMap(({ row, bytes, results }) =>
-      results.filter(({ median }) => median !== undefined).map((
-        { name, median },
-      ) => ({ name: plain(name), bytes: bytes!, row, ns: median! }))
-    );
+  return run.tables.filter(({ head }) => head.name === table).flatMap((
+    { rows },
+  ) => rows).flatMap(({ row, bytes, results }) =>
+    results.filter(({ median }) => median !== undefined).map((
+      { name, median },
+    ) => ({ name: plain(name), bytes: bytes!, row, ns: median! }))
+  );
 }
 
 function masking(saved: Saved, subtitle: string): TopLevelSpec {

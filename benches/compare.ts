@@ -19,7 +19,8 @@ import {
   runSuite,
   RUNTIMES,
 } from "./runtimes.ts";
-import type { Order, Row } from "./suite.ts";
+import type { Result } from "./context.ts";
+import type { Order } from "./suite.ts";
 
 /** A difference is told as one below this probability of being chance. */
 const ALPHA = 0.05;
@@ -84,7 +85,7 @@ function probability(a: number[], b: number[]): number {
   );
 }
 
-function comparison(rows: Row[]): string {
+function comparison(rows: Result[]): string {
   const lines = [["", "old", "", "new", "", "delta", ""]];
   const ratios: number[] = [];
   for (const { row, results } of rows) {
@@ -144,7 +145,7 @@ try {
       once: false,
       filter: values.filter,
     };
-    const rows: Row[] = [];
+    const rows: Result[] = [];
     let title: string = runtime;
     good = await runSuite(order, (message) => {
       if (message.type === "start") title = message.version;

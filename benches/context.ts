@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Kernel } from "./kernel.ts";
-import type { Contender, Race } from "./measure.ts";
+import type { Contender, Measured, Race } from "./measure.ts";
 import type { Peer, Peers } from "./peers.ts";
 
 /** The library, as a program imports it. */
@@ -53,6 +53,19 @@ export interface Context {
   library: string;
 }
 
+/** What a race or a fact gave. */
+export interface Result {
+  row: string;
+  bytes?: number;
+  results: Measured[];
+  targets?: Race["targets"];
+  limits?: Race["limits"];
+  /** Of a fact; times of a race are nanoseconds. */
+  unit?: string;
+  /** Contenders whose result was wrong. */
+  faults: string[];
+}
+
 /** One table of the suite. */
 export interface Table {
   name: string;
@@ -62,6 +75,8 @@ export interface Table {
   /** What the ratios of a grid refer to: the first of these that ran. */
   base?: string[];
   rows: (context: Context) => Iterable<Race | Fact>;
+  /** What else the results say. */
+  notes?: (results: Result[], context: Context) => string[];
 }
 
 /** One engine for each backend that the library has here. */

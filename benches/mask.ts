@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Context, Engine, Library, Table } from "./context.ts";
+import type { Context, Engine, Library, Result, Table } from "./context.ts";
 import { each, size } from "./context.ts";
 import { fresh } from "./fresh.ts";
 import { byteLoop, KEY, same, testBytes, words32, words64 } from "./loops.ts";
@@ -12,6 +12,9 @@ import type { Contender, Race, Target } from "./measure.ts";
 import type { Masker, Peer } from "./peers.ts";
 
 const KiB = 2 ** 10, MiB = 2 ** 20;
+
+/** A cliff is where twice the size has so much less of a throughput. */
+const CLIFF = 0.9;
 
 /** Masks `bytes` in place, and is checked against the byte loop. */
 function inPlace(
@@ -169,6 +172,39 @@ function* peerRows(context: Context): Generator<Race> {
   }
 }
 
+/** What a call into C costs, and whether a larger size is ever handled worse. */
+function peerNotes(results: Result[], { native }: Context): string[] {
+  if (!native) return [];
+  const notes: string[] = [];
+  const median = ({ results }: Result, name: string) =>
+    results.find((result) => result.name === name)?.median;
+  const call = results.find(({ bytes }) => bytes === 256);
+  const ours = call && median(call, native.name);
+  const kernel = call && median(call, "kernel from C");
+  if (ours && kernel) {
+    notes.push(
+      `one call of mask, checks and way into C: ${
+        (ours - kernel).toFixed(0)
+      } ns (256 B, less the kernel's own time)`,
+    );
+  }
+  // Beyond 16 KiB the caches decide.
+  const small = results.filter(({ bytes }) => bytes! <= 16 * KiB);
+  for (let i = 1; i < small.length; i++) {
+    const before = median(small[i - 1], native.name);
+    const after = median(small[i], native.name);
+    const rate = before! / after! * small[i].bytes! / small[i - 1].bytes!;
+    if (rate < CLIFF) {
+      notes.push(
+        `a cliff: ${small[i].row} at ${rate.toFixed(2)} of the rate of ${
+          small[i - 1].row
+        }`,
+      );
+    }
+  }
+  return notes;
+}
+
 /** Masks `source` into `target` in one pass. */
 function copying(
   lib: Library,
@@ -242,6 +278,7 @@ export const maskTables: Table[] = [
     style: "peers",
     base: ["bufferutil"],
     rows: peerRows,
+    notes: peerNotes,
   },
   {
     name: "mask-into",

@@ -6,9 +6,18 @@
 
 import { geometricMean } from "simple-statistics";
 import type { Measured } from "./measure.ts";
-import type { Message, Row } from "./suite.ts";
+import type { Result } from "./context.ts";
+import type { Message } from "./suite.ts";
 
-type Head = Extract<Message, { type: "table" }>;
+/** Columns of the lines under a table. */
+const WIDTH = 110;
+
+/** What a run gave for one table. */
+export interface TableResults {
+  head: Extract<Message, { type: "table" }>;
+  rows: Result[];
+  notes: string[];
+}
 
 /** Three digits and a unit: "12.3 ns", "331 µs". */
 export function time(ns: number): string {
@@ -57,12 +66,12 @@ export function progress(text: string): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K${text}`));
 }
 
-function find(row: Row, name: string): Measured | undefined {
+function find(row: Result, name: string): Measured | undefined {
   return row.results.find((result) => result.name === name);
 }
 
 /** Before and after, with the columns of Go's tools. */
-function changeTable(rows: Row[]): string {
+function changeTable(rows: Result[]): string {
   const names = rows[0].results.map(({ name }) => name);
   const counted = rows.some((row) =>
     row.results.some(({ bytes }) => bytes !== undefined)
@@ -109,7 +118,7 @@ function changeTable(rows: Row[]): string {
   return align(lines);
 }
 
-function rate({ bytes }: Row, ns: number): string {
+function rate({ bytes }: Result, ns: number): string {
   if (!bytes) return "";
   const perSecond = bytes / ns * 1e9;
   return perSecond >= 1e9
@@ -124,11 +133,11 @@ export function percent(ratio: number): string {
 }
 
 /** A grid; each cell a median, its spread and how many times the base's speed it is. */
-function peersTable(rows: Row[], base: string[]): string {
+function peersTable(rows: Result[], base: string[]): string {
   const names = [
     ...new Set(rows.flatMap(({ results }) => results.map(({ name }) => name))),
   ];
-  const cell = (row: Row, name: string) => {
+  const cell = (row: Result, name: string) => {
     const result = find(row, name);
     if (result?.median === undefined) return "-";
     const other = base.map((name) => find(row, name)).find((found) =>
@@ -156,7 +165,7 @@ function peersTable(rows: Row[], base: string[]): string {
 }
 
 /** Facts: one value a line. */
-function factTable(rows: Row[]): string {
+function factTable(rows: Result[]): string {
   return align(
     rows.map(({ row, results: [{ name, median, absent }], unit }) => [
       `${row}, ${name}`,
@@ -167,7 +176,7 @@ function factTable(rows: Row[]): string {
 
 /** Each target with what was measured, and how many were missed. */
 function verdicts(
-  rows: Row[],
+  rows: Result[],
 ): { lines: string[]; met: number; missed: number } {
   const groups = new Map<string, string[]>();
   let met = 0, missed = 0;
@@ -186,7 +195,7 @@ function verdicts(
       judge(
         `${of} over ${Array.isArray(over) ? "the best peer" : over}`,
         row.row,
-        `${factor(ratio)} of ${atLeast}x`,
+        `${factor(ratio)} of ${Math.round(atLeast * 100) / 100}x`,
         ratio >= atLeast,
       );
     }
@@ -203,14 +212,25 @@ function verdicts(
       );
     }
   }
-  const lines = [...groups].map(([key, list]) =>
-    `  ${key}: ${list.join(", ")}`
-  );
+  const lines = [...groups].map(([key, list]) => wrap(`${key}: `, list));
   return { lines, met, missed };
 }
 
+/** A list that is continued on lines of its own. */
+function wrap(first: string, list: string[]): string {
+  const lines = [`  ${first}`];
+  list.forEach((item, i) => {
+    const text = i < list.length - 1 ? `${item}, ` : item;
+    if (lines[lines.length - 1].length + text.length > WIDTH) {
+      lines.push("    ");
+    }
+    lines[lines.length - 1] += text;
+  });
+  return lines.map((line) => line.trimEnd()).join("\n");
+}
+
 /** Why contenders did not run, each reason once. */
-function absences(rows: Row[]): string[] {
+function absences(rows: Result[]): string[] {
   const reasons = new Set<string>();
   for (const { results } of rows) {
     for (const { name, absent } of results) {
@@ -222,8 +242,7 @@ function absences(rows: Row[]): string[] {
 
 /** One table, its verdicts and what was absent from it. */
 export function table(
-  head: Head,
-  rows: Row[],
+  { head, rows, notes }: TableResults,
 ): { text: string; met: number; missed: number } {
   const facts = rows.filter(({ unit }) => unit !== undefined);
   const races = rows.filter(({ unit }) => unit === undefined);
@@ -237,6 +256,10 @@ export function table(
     );
   }
   if (facts.length > 0) parts.push(factTable(facts));
-  parts.push(...absences(rows), ...judged.lines);
+  parts.push(
+    ...absences(rows),
+    ...notes.map((note) => `  ${note}`),
+    ...judged.lines,
+  );
   return { text: parts.join("\n"), met: judged.met, missed: judged.missed };
 }

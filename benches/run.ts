@@ -9,9 +9,9 @@
 
 import { parseArgs } from "node:util";
 import { cpus, platform, release } from "node:os";
-import { progress, table } from "./report.ts";
+import { progress, table, type TableResults } from "./report.ts";
 import { chosen, libraryFor, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
-import type { Message, Order, Row } from "./suite.ts";
+import type { Message, Order } from "./suite.ts";
 
 /** What `--json` saves and chart.ts draws. */
 export interface Saved {
@@ -24,7 +24,7 @@ export interface Saved {
 /** One runtime's results. */
 export interface Run {
   start: Extract<Message, { type: "start" }>;
-  rows: Row[];
+  tables: TableResults[];
 }
 
 const { values: options } = parseArgs({
@@ -38,72 +38,71 @@ const { values: options } = parseArgs({
   },
 });
 
+/** Runs the suite under one runtime and prints each table when it is complete. */
 async function runOne(
   runtime: Order["runtime"],
   library: string,
 ): Promise<{ run: Run; good: boolean }> {
   const { quick, once, filter } = options;
-  const run = { rows: [] as Row[] } as Run;
-  let head: Extract<Message, { type: "table" }> | undefined;
-  let rows: Row[] = [], faults = 0, met = 0, missed = 0;
+  const run = { tables: [] as TableResults[] } as Run;
+  let current: TableResults | undefined;
+  let rows = 0, wrong = 0, met = 0, missed = 0;
   const began = Date.now();
+  const seconds = () => Math.round((Date.now() - began) / 1000);
   const finishTable = () => {
-    if (head && rows.length > 0) {
-      progress("");
-      if (once) {
-        console.log(`${head.name}: ${rows.length} rows checked`);
-      } else {
-        const printed = table(head, rows);
-        console.log(printed.text);
-        met += printed.met;
-        missed += printed.missed;
-      }
+    if (!current) return;
+    progress("");
+    if (once) {
+      console.log(`${current.head.name}: ${current.rows.length} rows checked`);
+      return;
     }
-    rows = [];
+    const printed = table(current);
+    console.log(printed.text);
+    met += printed.met;
+    missed += printed.missed;
+  };
+  const hear = (message: Message) => {
+    switch (message.type) {
+      case "start":
+        run.start = message;
+        console.log(title(message));
+        break;
+      case "table":
+        finishTable();
+        current = { head: message, rows: [], notes: [] };
+        run.tables.push(current);
+        break;
+      case "tick":
+        progress(
+          `${runtime}: ${message.table}, ${message.row} (${seconds()} s)`,
+        );
+        break;
+      case "row":
+        current!.rows.push(message);
+        rows++;
+        wrong += message.faults.length;
+        for (const fault of message.faults) {
+          console.error(`WRONG: ${message.table}, ${message.row}: ${fault}`);
+        }
+        break;
+      case "notes":
+        current!.notes = message.lines;
+        break;
+      case "end":
+        finishTable();
+    }
   };
   const ended = await runSuite(
     { runtime, root: ROOT, library, quick, once, filter },
-    (message) => {
-      switch (message.type) {
-        case "start":
-          run.start = message;
-          console.log(title(message));
-          break;
-        case "table":
-          finishTable();
-          head = message;
-          break;
-        case "tick":
-          progress(
-            `${runtime}: ${message.table}, ${message.row} (${
-              Math.round((Date.now() - began) / 1000)
-            } s)`,
-          );
-          break;
-        case "row": {
-          const { type: _, faults: wrong, ...row } = message;
-          rows.push(row);
-          run.rows.push(row);
-          faults += wrong.length;
-          for (const fault of wrong) {
-            console.error(`WRONG: ${row.table}, ${row.row}: ${fault}`);
-          }
-          break;
-        }
-        case "end":
-          finishTable();
-          break;
-      }
-    },
+    hear,
   );
   progress("");
   if (!ended) console.error(`WRONG: the suite did not finish under ${runtime}`);
-  const seconds = Math.round((Date.now() - began) / 1000);
   const targets = once ? "" : `, ${met} targets met, ${missed} short`;
   console.log(
-    `\n${runtime}: ${run.rows.length} rows in ${seconds} s${targets}, ${faults} wrong`,
+    `\n${runtime}: ${rows} rows in ${seconds()} s${targets}, ${wrong} wrong`,
   );
-  return { run, good: ended && faults === 0 && run.rows.length > 0 };
+  return { run, good: ended && wrong === 0 && rows > 0 };
 }
 
 function title(start: Run["start"]): string {
@@ -140,7 +139,13 @@ if (import.meta.main) {
     good &&= one.good;
   }
   if (options.json) {
-    await Deno.writeTextFile(options.json, JSON.stringify(saved) + "\n");
+    await Deno.writeTextFile(
+      options.json,
+      JSON.stringify(
+        saved,
+        (key, value) => key === "samples" ? undefined : value,
+      ) + "\n",
+    );
   }
   Deno.exit(good ? 0 : 1);
 }

@@ -6,13 +6,13 @@
  */
 
 import { join } from "node:path";
-import type { Context, Fact, Runtime, Table } from "./context.ts";
+import type { Context, Fact, Result, Runtime, Table } from "./context.ts";
 import { loadCopy, loadEngines } from "./context.ts";
 import { frameTables } from "./frames.ts";
 import { openKernel } from "./kernel.ts";
 import { linearTables } from "./linear.ts";
 import { compareMask, maskTables } from "./mask.ts";
-import type { Budget, Measured, Race } from "./measure.ts";
+import type { Budget, Race } from "./measure.ts";
 import { race } from "./measure.ts";
 import { loadPeers } from "./peers.ts";
 import { compareRead, readTables } from "./read.ts";
@@ -52,20 +52,9 @@ export type Message =
     base?: string[];
   }
   | { type: "tick"; table: string; row: string }
-  | ({ type: "row"; faults: string[] } & Row)
+  | ({ type: "row"; table: string } & Result)
+  | { type: "notes"; lines: string[] }
   | { type: "end" };
-
-/** One row of results. */
-export interface Row {
-  table: string;
-  row: string;
-  bytes?: number;
-  results: Measured[];
-  targets?: Race["targets"];
-  limits?: Race["limits"];
-  /** Of a fact. */
-  unit?: string;
-}
 
 const TABLES: Table[] = [
   ...maskTables,
@@ -82,7 +71,7 @@ function say(message: Message): void {
 }
 
 async function context(order: Order): Promise<Context> {
-  const { runtime, root, library, quick, revisions } = order;
+  const { runtime, root, library, quick, once, revisions } = order;
   const cache = join(root, ".cache/benches");
   const peers = loadPeers();
   let engines: Context["engines"], refused: Record<string, string> = {};
@@ -115,7 +104,7 @@ async function context(order: Order): Promise<Context> {
     portable: named("portable"),
     peers,
     kernel: revisions ? "not compared" : await openKernel(root, cache),
-    quick,
+    quick: quick || once,
     root,
     library,
   };
@@ -132,20 +121,32 @@ const COMPARED: Table = {
   },
 };
 
-async function measureFact(fact: Fact, order: Order): Promise<Row> {
+async function measureFact(fact: Fact, once: boolean): Promise<Result> {
   const { row, name, unit, measure, limit } = fact;
-  const samples: number[] = [];
-  for (let i = 0; i < (order.once || order.quick ? 1 : 5); i++) {
-    samples.push(await measure());
-  }
-  samples.sort((a, b) => a - b);
+  const value = await measure();
+  const wrong = Number.isNaN(value);
   return {
-    table: "",
     row,
     unit,
-    results: [{ name, median: samples[samples.length >> 1], samples }],
+    results: [
+      wrong ? { name, absent: "wrong result" } : once ? { name } : {
+        name,
+        median: value,
+      },
+    ],
     limits: limit === undefined ? [] : [{ of: name, ns: limit, source: "" }],
+    faults: wrong ? [`${name}: wrong result`] : [],
   };
+}
+
+async function measureRace(
+  one: Race,
+  budget: Budget,
+  tick: () => void,
+): Promise<Result> {
+  const { results, faults } = await race(one, budget, tick);
+  const { row, bytes, targets, limits } = one;
+  return { row, bytes, results, targets, limits, faults };
 }
 
 async function main(): Promise<void> {
@@ -156,35 +157,21 @@ async function main(): Promise<void> {
     : { rounds: 101, sampleTime: 1e6, once };
   const all = await context(order);
   for (const table of revisions ? [COMPARED] : TABLES) {
-    let begun = false;
+    const { name, title, style, base, notes } = table;
+    const rows: Result[] = [];
     for (const row of table.rows(all)) {
-      if (!`${table.name} ${row.row}`.includes(filter)) continue;
-      const { name, title, style, base } = table;
-      if (!begun) say({ type: "table", name, title, style, base });
-      begun = true;
+      if (!`${name} ${row.row}`.includes(filter)) continue;
+      if (rows.length === 0) say({ type: "table", name, title, style, base });
       const tick = () => say({ type: "tick", table: name, row: row.row });
-      if ("measure" in row) {
-        tick();
-        say({
-          type: "row",
-          faults: [],
-          ...await measureFact(row, order),
-          table: name,
-        });
-        continue;
-      }
-      const { results, faults } = await race(row, budget, tick);
-      const { bytes, targets, limits } = row;
-      say({
-        type: "row",
-        table: name,
-        row: row.row,
-        bytes,
-        results,
-        faults,
-        targets,
-        limits,
-      });
+      tick();
+      const result = "measure" in row
+        ? await measureFact(row, once)
+        : await measureRace(row, budget, tick);
+      rows.push(result);
+      say({ type: "row", table: name, ...result });
+    }
+    if (notes && rows.length > 0 && !once) {
+      say({ type: "notes", lines: notes(rows, all) });
     }
   }
   if (typeof all.kernel !== "string") all.kernel.close();
