@@ -260,6 +260,30 @@ describe("permessage-deflate", () => {
     assert(two.type === "close" && two.code === 1007);
   });
 
+  it("shares no window between connections", () => {
+    const options = {
+      role: "client",
+      deflate: { serverNoContextTakeover: true },
+    } as const;
+    const [one, two, three] = Array.from(
+      { length: 3 },
+      () => new Connection(options),
+    );
+    const hello = bytesOf("c107f248cdc9c90700");
+    const half = bytesOf("4103f248cd");
+    assertEquals(feed(one, hello).length, 1);
+    // Two messages under way at a time, and one that is never ended.
+    assertEquals(feed(two, half), []);
+    assertEquals(feed(three, half), []);
+    assertEquals(feed(one, hello).length, 1);
+    assertEquals(feed(two, bytesOf("8004c9c90700")), [
+      { type: "text", data: "Hello" },
+    ]);
+    const [event] = feed(one, bytesOf("c105f200110000"));
+    assert(event.type === "close" && event.code === 1007);
+    assertEquals(feed(two, hello).length, 1);
+  });
+
   it("goes on after final blocks, with and without the byte behind them", () => {
     const client = new Connection({ role: "client", deflate: {} });
     const hello = { type: "text", data: "Hello" };

@@ -26,7 +26,7 @@ import {
   FrameWriter,
   type WriteOptions,
 } from "../writer.ts";
-import { Deflater } from "./deflate.ts";
+import { Deflater, type DeflateWindow } from "./deflate.ts";
 import {
   type DeflateParameters,
   deflateParameters,
@@ -130,7 +130,7 @@ export class Connection {
   /** Whether a complete frame can be made an event without {@linkcode Incoming}. */
   readonly #direct: boolean;
 
-  readonly #deflate: { windowBits: number; noContextTakeover: boolean } | null;
+  readonly #deflate: DeflateWindow | null;
   readonly #deflateThreshold: number;
   #deflater: Deflater | null = null;
 
@@ -168,11 +168,11 @@ export class Connection {
       );
     }
     const deflate = deflateParameters(options.deflate);
-    const server = deflate && {
+    const server: DeflateWindow | null = deflate && {
       windowBits: deflate.serverMaxWindowBits,
       noContextTakeover: deflate.serverNoContextTakeover,
     };
-    const client = deflate && {
+    const client: DeflateWindow | null = deflate && {
       windowBits: deflate.clientMaxWindowBits,
       noContextTakeover: deflate.clientNoContextTakeover,
     };
@@ -301,12 +301,12 @@ export class Connection {
     this.#sending = fin ? 0 : opcode;
     if (fin) first |= FIN;
     if (this.#sendingCompressed) {
-      const { windowBits, noContextTakeover } = this.#deflate!;
-      this.#deflater ??= new Deflater(windowBits, noContextTakeover);
-      const payload = this.#deflater.deflate(
+      const deflater = this.#deflater ??= Deflater.take(this.#deflate!);
+      const payload = deflater.deflate(
         typeof data === "string" ? encoder.encode(data) : data,
         fin,
       );
+      if (fin && deflater.give()) this.#deflater = null;
       appendFrame(this.#writer, first, payload, 0, payload.length);
     } else if (typeof data === "string") {
       appendText(this.#writer, first, data);

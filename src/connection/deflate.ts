@@ -66,26 +66,55 @@ function release(stream: ZStream): void {
   stream.output = NOTHING;
 }
 
+/** One end's part of what was negotiated. */
+export interface DeflateWindow {
+  /** The base-2 logarithm of the window, 8 to 15. */
+  windowBits: number;
+  /** Whether each message is compressed by itself. */
+  noContextTakeover: boolean;
+}
+
+/**
+ * What can go from connection to connection between messages because it remembers none:
+ * one for each size of window, so that idle connections hold no memory for it.
+ */
+const spareDeflaters: (Deflater | undefined)[] = [];
+const spareInflaters: (Inflater | undefined)[] = [];
+
 /** Compresses the messages of one direction. */
 export class Deflater {
-  #stream: ZStream = new ZStream();
-  #noContextTakeover: boolean;
+  readonly #stream: ZStream = new ZStream();
+  readonly #window: DeflateWindow;
 
-  /**
-   * @param windowBits The base-2 logarithm of the window, 8 to 15. zlib has none of 8, but
-   * with 9 its distances stay 262 below 512 bytes, and so within 256
-   * @param noContextTakeover Whether each message is compressed by itself
-   */
-  constructor(windowBits: number, noContextTakeover: boolean) {
-    this.#noContextTakeover = noContextTakeover;
+  private constructor(window: DeflateWindow) {
+    this.#window = window;
+    // zlib has no window of 8 bits, but in one of 9 its distances stay 262 below 512 bytes,
+    // and so within 256.
     zlibDeflateInit2(
       this.#stream,
       LEVEL,
       METHOD,
-      -Math.max(windowBits, 9),
+      -Math.max(window.windowBits, 9),
       MEMORY_LEVEL,
       Z_DEFAULT_STRATEGY,
     );
+  }
+
+  /** A compressor for a message, or for all messages where they share the window. */
+  static take(window: DeflateWindow): Deflater {
+    const spare = window.noContextTakeover
+      ? spareDeflaters[window.windowBits]
+      : undefined;
+    if (spare === undefined) return new Deflater(window);
+    spareDeflaters[window.windowBits] = undefined;
+    return spare;
+  }
+
+  /** Gives it back after a message. False: it remembers, and must be kept for the next. */
+  give(): boolean {
+    const { windowBits, noContextTakeover } = this.#window;
+    if (noContextTakeover) spareDeflaters[windowBits] = this;
+    return noContextTakeover;
   }
 
   /**
@@ -126,7 +155,7 @@ export class Deflater {
   }
 
   #endMessage(): void {
-    if (this.#noContextTakeover) zlibDeflateReset(this.#stream);
+    if (this.#window.noContextTakeover) zlibDeflateReset(this.#stream);
   }
 }
 
@@ -135,18 +164,31 @@ export type Sink = (memory: Uint8Array, length: number) => boolean;
 
 /** Inflates the messages of one direction. */
 export class Inflater {
-  #stream: ZStream = new ZStream();
-  #noContextTakeover: boolean;
+  readonly #stream: ZStream = new ZStream();
+  readonly #window: DeflateWindow;
   /** Whether a block with BFINAL ended the stream and nothing has come since. */
   #ended = false;
 
-  /**
-   * @param windowBits The base-2 logarithm of the peer's window, 8 to 15
-   * @param noContextTakeover Whether the peer compresses each message by itself
-   */
-  constructor(windowBits: number, noContextTakeover: boolean) {
-    this.#noContextTakeover = noContextTakeover;
-    zlibInflateInit2(this.#stream, -windowBits);
+  private constructor(window: DeflateWindow) {
+    this.#window = window;
+    zlibInflateInit2(this.#stream, -window.windowBits);
+  }
+
+  /** As {@linkcode Deflater.take}. */
+  static take(window: DeflateWindow): Inflater {
+    const spare = window.noContextTakeover
+      ? spareInflaters[window.windowBits]
+      : undefined;
+    if (spare === undefined) return new Inflater(window);
+    spareInflaters[window.windowBits] = undefined;
+    return spare;
+  }
+
+  /** As {@linkcode Deflater.give}; not after broken data. */
+  give(): boolean {
+    const { windowBits, noContextTakeover } = this.#window;
+    if (noContextTakeover) spareInflaters[windowBits] = this;
+    return noContextTakeover;
   }
 
   /**
@@ -194,7 +236,7 @@ export class Inflater {
       if ((stream.data_type & 0x9f) !== 0x80) return false;
     }
     this.#ended = false;
-    if (this.#noContextTakeover) zlibInflateReset(stream);
+    if (this.#window.noContextTakeover) zlibInflateReset(stream);
     return true;
   }
 }

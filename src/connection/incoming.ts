@@ -6,7 +6,7 @@
  */
 
 import type { FrameErrorCode } from "../errors.ts";
-import { Inflater, type Sink } from "./deflate.ts";
+import { type DeflateWindow, Inflater, type Sink } from "./deflate.ts";
 import type { ConnectionMessage } from "./events.ts";
 import { Gather } from "./gather.ts";
 import { decodeText, Utf8Validator } from "./utf8.ts";
@@ -17,7 +17,7 @@ export interface IncomingOptions {
   maxFragments: number;
   partial: boolean;
   /** The peer's part of permessage-deflate; null: it is not in use. */
-  inflate: { windowBits: number; noContextTakeover: boolean } | null;
+  inflate: DeflateWindow | null;
 }
 
 const TEXT = 1;
@@ -91,12 +91,15 @@ export class Incoming {
     last: boolean,
   ): ConnectionMessage | null {
     if (this.#compressed) {
-      const whole = (this.#inflater ??= this.#newInflater()).inflate(
-        memory.subarray(start, end),
-        last,
-        this.#sink,
+      const inflater = this.#inflater ??= Inflater.take(
+        this.#options.inflate!,
       );
-      if (!whole) this.fault ??= "WS_ERR_INVALID_DEFLATE";
+      const piece = memory.subarray(start, end);
+      if (!inflater.inflate(piece, last, this.#sink)) {
+        this.fault ??= "WS_ERR_INVALID_DEFLATE";
+      } else if (last && inflater.give()) {
+        this.#inflater = null;
+      }
     } else {
       this.#take(memory, start, end);
     }
@@ -111,11 +114,6 @@ export class Incoming {
     this.#gather.clear();
     this.#inflater = null;
     this.#decoder = null;
-  }
-
-  #newInflater(): Inflater {
-    const { windowBits, noContextTakeover } = this.#options.inflate!;
-    return new Inflater(windowBits, noContextTakeover);
   }
 
   /** Takes inflated bytes, up to the limit. */

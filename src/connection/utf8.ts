@@ -39,7 +39,7 @@ export function decodeText(
     // Engines refuse wrong bytes, and some refuse shared or resizable memory.
   }
   try {
-    return decoder.decode(bytes.slice(start, end));
+    return decoder.decode(new Uint8Array(bytes.subarray(start, end)));
   } catch {
     return null;
   }
