@@ -3,7 +3,7 @@
  * included, and weak: the same library opens where none of them exists (Deno,
  * Bun), as long as nobody calls napi_register_module_v1 there.
  *
- * A call costs by the number of its arguments (10 to 15 ns each), so numbers do
+ * Each argument adds to what a call costs (a number 4 ns), so numbers do
  * not travel as arguments: they are read from a block of doubles that the
  * caller hands over once, as `exports.block`, and fills before each call. Every
  * range in it is checked against what Node-API says of the views, as those may
