@@ -287,7 +287,8 @@ export class Connection {
     }
     if (typeof data === "string" && (!fin || this.#surrogate !== "")) {
       data = this.#surrogate + data;
-      const cut = !fin && /[\ud800-\udbff]$/.test(data);
+      const unit = data.charCodeAt(data.length - 1);
+      const cut = !fin && unit >= 0xd800 && unit <= 0xdbff;
       this.#surrogate = cut ? data.slice(-1) : "";
       if (cut) data = data.slice(0, -1);
     }

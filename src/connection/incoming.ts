@@ -43,7 +43,7 @@ export class Incoming {
   #announced = 0;
   /** Bytes of the message so far, inflated. */
   #length = 0;
-  /** How long the message will become, where that is known; else 0. */
+  /** How long the message will become as received, where that is known; else 0. */
   #expected = 0;
 
   constructor(options: IncomingOptions) {
@@ -72,9 +72,7 @@ export class Incoming {
     if (++this.#fragments > maxFragments) {
       return "WS_ERR_TOO_MANY_BUFFERED_PARTS";
     }
-    this.#expected = firstByte >= 0x80 && !this.#compressed
-      ? this.#announced
-      : 0;
+    this.#expected = firstByte >= 0x80 ? this.#announced : 0;
     return null;
   }
 
@@ -137,7 +135,12 @@ export class Incoming {
       }
     }
     this.#length += end - start;
-    this.#gather.append(memory, start, end, this.#expected);
+    const expected = this.#compressed
+      ? 0
+      : this.#options.partial
+      ? end - start
+      : this.#expected;
+    this.#gather.append(memory, start, end, expected);
   }
 
   #messageEvent(): ConnectionMessage | null {
