@@ -129,11 +129,12 @@ function printBlock(
 ): Counts {
   const counts = countOf(files.flatMap(({ results }) => results));
   const seconds = files.reduce((sum, file) => sum + file.seconds, 0);
+  const longest = Math.max(0, ...files.map((file) => file.seconds));
+  const slowest = files.find((file) => file.seconds === longest)?.file;
   console.log(
     `\n${title}\n  ${files.length} files: ${counts.passed} passed, ` +
-      `${counts.failed} failed, ${counts.skipped} skipped in ${
-        seconds.toFixed(1)
-      } s`,
+      `${counts.failed} failed, ${counts.skipped} skipped in ` +
+      `${seconds.toFixed(1)} s, most in ${slowest}: ${longest.toFixed(1)} s`,
   );
   for (const { file, results } of files) {
     for (const { name, outcome, detail } of results) {
