@@ -137,10 +137,15 @@ export function inputOf(vector: MaskCase): Uint8Array<ArrayBuffer> {
   );
 }
 
+const HEX = Array.from(
+  { length: 256 },
+  (_, byte) => byte.toString(16).padStart(2, "0"),
+);
+
 /** Lower-case hex without spaces. */
 export function hex(bytes: Uint8Array): string {
   let text = "";
-  for (const byte of bytes) text += byte.toString(16).padStart(2, "0");
+  for (let i = 0; i < bytes.length; i++) text += HEX[bytes[i]];
   return text;
 }
 
