@@ -72,7 +72,7 @@ export interface Budget {
 }
 
 /** Nanoseconds of runs before the first sample: engines compile in the background. */
-const WARM_TIME = 8e6;
+const WARM_TIME = 6e6;
 /** A slow contender stops when its samples took so many times `sampleTime`, */
 const PATIENCE = 200;
 /** but not before so many rounds. */
