@@ -15,6 +15,7 @@ import {
   CACHE,
   chosen,
   libraryFor,
+  removeCache,
   ROOT,
   runSuite,
   RUNTIMES,
@@ -136,6 +137,7 @@ try {
     const order: Order = {
       runtime,
       root: ROOT,
+      cache: CACHE,
       library: await libraryFor(runtime, after),
       revisions: {
         old: await libraryFor(runtime, before),
@@ -163,8 +165,6 @@ try {
     );
   }
 } finally {
-  for (const folder of [before, after]) {
-    if (folder !== ROOT) await Deno.remove(folder, { recursive: true });
-  }
+  await removeCache();
 }
 Deno.exit(good ? 0 : 1);

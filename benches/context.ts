@@ -4,7 +4,7 @@
  * @module
  */
 
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Kernel } from "./kernel.ts";
@@ -48,8 +48,8 @@ export interface Context {
   peers: Peers;
   kernel: Peer<Kernel>;
   quick: boolean;
-  /** The repository, and the library's module. */
-  root: string;
+  /** A folder for what the suite makes, and the library's module. */
+  cache: string;
   library: string;
 }
 
@@ -107,10 +107,6 @@ export async function loadCopy(
 ): Promise<Library> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, `${name}-`));
-  process.once(
-    "exit",
-    () => rmSync(directory, { recursive: true, force: true }),
-  );
   for (const part of [basename(module), "src"]) {
     cpSync(join(dirname(module), part), join(directory, part), {
       recursive: true,

@@ -7,7 +7,7 @@
  */
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Peer } from "./peers.ts";
@@ -36,10 +36,6 @@ export async function openKernel(
   if (!compiler) return "no C compiler on this machine";
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "kernel-"));
-  process.once(
-    "exit",
-    () => rmSync(directory, { recursive: true, force: true }),
-  );
   const program = join(directory, "bench");
   const built = spawnSync(compiler, [
     "-O2",

@@ -10,7 +10,15 @@
 import { parseArgs } from "node:util";
 import { cpus, platform, release } from "node:os";
 import { progress, table, type TableResults } from "./report.ts";
-import { chosen, libraryFor, ROOT, runSuite, RUNTIMES } from "./runtimes.ts";
+import {
+  CACHE,
+  chosen,
+  libraryFor,
+  removeCache,
+  ROOT,
+  runSuite,
+  RUNTIMES,
+} from "./runtimes.ts";
 import type { Message, Order } from "./suite.ts";
 
 /** What `--json` saves and chart.ts draws. */
@@ -93,7 +101,7 @@ async function runOne(
     }
   };
   const ended = await runSuite(
-    { runtime, root: ROOT, library, quick, once, filter },
+    { runtime, root: ROOT, cache: CACHE, library, quick, once, filter },
     hear,
   );
   progress("");
@@ -147,5 +155,6 @@ if (import.meta.main) {
       ) + "\n",
     );
   }
+  await removeCache();
   Deno.exit(good ? 0 : 1);
 }

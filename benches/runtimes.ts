@@ -11,8 +11,14 @@ import type { Message, Order } from "./suite.ts";
 
 export { ROOT };
 
-/** Where the benches put what they make. */
-export const CACHE: string = `${ROOT}.cache/benches`;
+/** Where this run puts what it makes. */
+export const CACHE: string = `${ROOT}.cache/benches/${Deno.pid}`;
+
+/** Removes what this run has put there. */
+export async function removeCache(): Promise<void> {
+  await Deno.mkdir(CACHE, { recursive: true });
+  await Deno.remove(CACHE, { recursive: true });
+}
 
 /** In the order in which they run. */
 export const RUNTIMES: Order["runtime"][] = ["deno", "bun", "node20", "node26"];

@@ -6,7 +6,7 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Context, Fact, Table } from "./context.ts";
@@ -34,45 +34,40 @@ function program(module: string): string {
   `;
 }
 
-function* rows({ runtime, root, library, quick }: Context): Generator<Fact> {
-  const cache = join(root, ".cache/benches");
+function* rows({ runtime, cache, library, quick }: Context): Generator<Fact> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
-  try {
-    const file = join(directory, "start.mjs");
-    writeFileSync(join(directory, "empty0.mjs"), "");
-    writeFileSync(join(directory, "empty1.mjs"), "");
-    writeFileSync(file, program(pathToFileURL(library).href));
-    const args = runtime === "deno"
-      ? ["run", "--allow-all", "--no-check", file]
-      : [file];
-    const start = (): Times =>
-      JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
-    /** The median of some starts. */
-    const measure = (value: (times: Times) => number) => () => {
-      const values = Array.from(
-        { length: quick ? 3 : 7 },
-        () => value(start()),
-      );
-      return values.sort((a, b) => a - b)[values.length >> 1];
-    };
-    yield {
-      row: "import, more than of an empty module",
-      name: "mod",
-      unit: "ms",
-      limit: 5,
-      measure: measure(({ imported, empty }) => imported - empty),
-    };
-    yield {
-      row: "first use: write, open and test the library",
-      name: "mask",
-      unit: "ms",
-      limit: 5,
-      measure: measure(({ used }) => used),
-    };
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  const file = join(directory, "start.mjs");
+  writeFileSync(join(directory, "empty0.mjs"), "");
+  writeFileSync(join(directory, "empty1.mjs"), "");
+  writeFileSync(file, program(pathToFileURL(library).href));
+  const args = runtime === "deno"
+    ? ["run", "--allow-all", "--no-check", file]
+    : [file];
+  const start = (): Times =>
+    JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
+  /** The median of some starts. */
+  const measure = (value: (times: Times) => number) => () => {
+    const values = Array.from(
+      { length: quick ? 3 : 7 },
+      () => value(start()),
+    );
+    return values.sort((a, b) => a - b)[values.length >> 1];
+  };
+  yield {
+    row: "import, more than of an empty module",
+    name: "mod",
+    unit: "ms",
+    limit: 5,
+    measure: measure(({ imported, empty }) => imported - empty),
+  };
+  yield {
+    row: "first use: write, open and test the library",
+    name: "mask",
+    unit: "ms",
+    limit: 5,
+    measure: measure(({ used }) => used),
+  };
 }
 
 /** The table of starting. */

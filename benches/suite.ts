@@ -5,7 +5,6 @@
  * @module
  */
 
-import { join } from "node:path";
 import type { Context, Fact, Result, Runtime, Table } from "./context.ts";
 import { loadCopy, loadEngines } from "./context.ts";
 import { frameTables } from "./frames.ts";
@@ -24,6 +23,8 @@ import { compareWrite, writeTables } from "./write.ts";
 export interface Order {
   runtime: Runtime;
   root: string;
+  /** A folder for what the suite makes. */
+  cache: string;
   /** The library's module. */
   library: string;
   quick: boolean;
@@ -71,8 +72,7 @@ function say(message: Message): void {
 }
 
 async function context(order: Order): Promise<Context> {
-  const { runtime, root, library, quick, once, revisions } = order;
-  const cache = join(root, ".cache/benches");
+  const { runtime, root, cache, library, quick, revisions } = order;
   const peers = loadPeers();
   let engines: Context["engines"], refused: Record<string, string> = {};
   if (revisions) {
@@ -104,8 +104,8 @@ async function context(order: Order): Promise<Context> {
     portable: named("portable"),
     peers,
     kernel: revisions ? "not compared" : await openKernel(root, cache),
-    quick: quick || once,
-    root,
+    quick,
+    cache,
     library,
   };
 }
