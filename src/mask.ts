@@ -5,27 +5,39 @@
  * @module
  */
 
-import { maskBytes, maskBytesInto, rotateKey } from "./backend/portable.ts";
+import {
+  mask as maskPortably,
+  maskBytes,
+  MIN_WORD_BYTES,
+  rotateKey,
+} from "./backend/portable.ts";
 import { current, engine } from "./backend/select.ts";
 import { checkBytes, shown } from "./check.ts";
 
-/** A key of four bytes as the number that backends take, rotated to the phase. */
-function keyNumber(key: Uint8Array, phase: number): number {
+/** Below so many bytes the key stays an array: making it a number costs more than it saves. */
+const MIN_NUMBER_BYTES = 12;
+
+function checkKey(key: Uint8Array): void {
   if (!(key instanceof Uint8Array)) checkBytes(key, "key");
   if (key.length !== 4) {
     throw new RangeError(
       `Expected 'key' to be 4 bytes long, got ${key.length} bytes`,
     );
   }
+}
+
+function checkPhase(phase: number): void {
+  if (phase === 0 || phase === 1 || phase === 2 || phase === 3) return;
+  const message = `Expected 'phase' to be 0, 1, 2 or 3, got ${shown(phase)}`;
+  throw typeof phase === "number"
+    ? new RangeError(message)
+    : new TypeError(message);
+}
+
+/** The key as the number that backends take, rotated to the phase. */
+function keyNumber(key: Uint8Array, phase: number): number {
   const number = key[0]! | key[1]! << 8 | key[2]! << 16 | key[3]! << 24;
-  if (phase === 0) return number;
-  if (phase !== 1 && phase !== 2 && phase !== 3) {
-    const message = `Expected 'phase' to be 0, 1, 2 or 3, got ${shown(phase)}`;
-    throw typeof phase === "number"
-      ? new RangeError(message)
-      : new TypeError(message);
-  }
-  return rotateKey(number, phase);
+  return phase === 0 ? number : rotateKey(number, phase);
 }
 
 /**
@@ -57,12 +69,19 @@ export function mask(
   phase: number = 0,
 ): number {
   if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
-  const number = keyNumber(key, phase);
+  checkKey(key);
+  checkPhase(phase);
   const length = bytes.length;
-  const backend = current.engine ?? engine();
-  if (number !== 0) {
-    if (length < backend.minBytes) maskBytes(bytes, 0, length, number);
-    else backend.mask(bytes, 0, length, number);
+  if (length < MIN_NUMBER_BYTES && length < current.minBytes) {
+    for (let i = 0; i < length; i++) bytes[i]! ^= key[i + phase & 3]!;
+    return phase + length & 3;
+  }
+  const number = keyNumber(key, phase);
+  // The loop stands here, a call away at most: one level more doubles its cost in V8.
+  if (length < MIN_WORD_BYTES && length < current.minBytes) {
+    maskBytes(bytes, 0, length, number);
+  } else if (number !== 0) {
+    maskByBackend(bytes, 0, length, number);
   }
   return phase + length & 3;
 }
@@ -100,7 +119,8 @@ export function maskInto(
 ): number {
   if (!(target instanceof Uint8Array)) checkBytes(target, "target");
   if (!(source instanceof Uint8Array)) checkBytes(source, "source");
-  const number = keyNumber(key, phase);
+  checkKey(key);
+  checkPhase(phase);
   const length = source.length;
   if (target.length < length) {
     throw new RangeError(
@@ -108,7 +128,7 @@ export function maskInto(
     );
   }
   const backend = current.engine ?? engine();
-  backend.maskInto(target, 0, source, 0, length, number);
+  backend.maskInto(target, 0, source, 0, length, keyNumber(key, phase));
   return phase + length & 3;
 }
 
@@ -120,12 +140,23 @@ export function maskRange(
   key: number,
 ): void {
   if (key === 0) return;
+  if (length < MIN_WORD_BYTES && length < current.minBytes) {
+    maskBytes(bytes, start, length, key);
+  } else maskByBackend(bytes, start, length, key);
+}
+
+function maskByBackend(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  key: number,
+): void {
   const backend = current.engine ?? engine();
-  if (length < backend.minBytes) maskBytes(bytes, start, length, key);
+  if (length < backend.minBytes) maskPortably(bytes, start, length, key);
   else backend.mask(bytes, start, length, key);
 }
 
-/** XORs part of a view into other memory, by the quicker of loop and call; key 0 copies. */
+/** XORs part of a view into other memory; key 0 copies. For the reader and writer. */
 export function maskRangeInto(
   target: Uint8Array,
   targetStart: number,
@@ -134,17 +165,6 @@ export function maskRangeInto(
   length: number,
   key: number,
 ): void {
-  const backend = current.engine ?? engine();
-  if (length < backend.minBytes) {
-    maskBytesInto(target, targetStart, source, sourceStart, length, key);
-  } else {
-    backend.maskInto(
-      target,
-      targetStart,
-      source,
-      sourceStart,
-      length,
-      key,
-    );
-  }
+  (current.engine ?? engine())
+    .maskInto(target, targetStart, source, sourceStart, length, key);
 }

@@ -30,10 +30,13 @@ const WORD: number = WIDE ? 8 : 4;
  * From so many bytes on a word view pays. Measured: a view costs 25-50 ns; the byte
  * loop does 2.5 bytes per ns in V8 and up to 3.7 in JavaScriptCore.
  */
-const MIN_WORD_BYTES: number = WIDE ? 64 : 112;
+export const MIN_WORD_BYTES: number = WIDE ? 64 : 112;
 
 /** The same where the view exists already, in a scan. */
 const MIN_SCAN_WORD_BYTES = 24;
+
+/** A scan of less than this makes no views at all, in bytes. */
+const MIN_VIEW_BYTES = 192;
 
 const LITTLE_ENDIAN: boolean =
   new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
@@ -78,7 +81,7 @@ export function maskBytes(
 }
 
 /** Loops over bytes from one place to another, forward. */
-export function maskBytesInto(
+function maskBytesInto(
   target: Uint8Array,
   targetStart: number,
   source: Uint8Array,
@@ -311,6 +314,7 @@ export function scan(
   let row = SCAN_ROWS;
   let at = start;
   let fault = 0;
+  const minWordBytes = length < MIN_VIEW_BYTES ? length : MIN_SCAN_WORD_BYTES;
   let scanned: Scanned | null = null;
   while (row <= lastRow) {
     const headerLength = parseHeader(source, at, end, flags, maxPayloadLength);
@@ -321,15 +325,15 @@ export function scan(
     const payloadStart = at + headerLength;
     const { payloadLength, key } = parsed;
     if (payloadLength > end - payloadStart) break;
-    table[row] = source[at]! | (source[at + 1]! & 0x80) << 1 |
-      headerLength << 16;
+    const masked = source[at + 1]! >= 0x80;
+    table[row] = source[at]! | (masked ? 0x100 : 0) | headerLength << 16;
     table[row + 1] = payloadStart - start;
     table[row + 2] = payloadLength;
     table[row + 3] = key;
     row += SCAN_ROW_WORDS;
     at = payloadStart + payloadLength;
-    if (target !== null && source[payloadStart - headerLength + 1]! >= 0x80) {
-      if (payloadLength < MIN_SCAN_WORD_BYTES) {
+    if (target !== null && masked) {
+      if (payloadLength < minWordBytes) {
         maskBytesInto(
           target,
           payloadStart + shift,

@@ -27,11 +27,13 @@ export interface BackendInfo {
   minBytes: number;
 }
 
-/**
- * The engine in use, null before the first use. Read it through {@linkcode engine}
- * where it may be unset.
- */
-export const current: { engine: Backend | null } = { engine: null };
+/** The engine in use. */
+export const current: {
+  /** Null before the first use: read it as `current.engine ?? engine()`. */
+  engine: Backend | null;
+  /** Its `minBytes`; 0 before the first use, so that one comparison tells both. */
+  minBytes: number;
+} = { engine: null, minBytes: 0 };
 
 let candidates: readonly Candidate[] = [];
 const opened: Map<Candidate, Backend | string> = new Map();
@@ -114,9 +116,14 @@ function select(): Backend {
   throw new TypeError("Cannot find a backend");
 }
 
+function use(backend: Backend): Backend {
+  current.minBytes = backend.minBytes;
+  return current.engine = backend;
+}
+
 /** The engine in use, chosen now if none was. */
 export function engine(): Backend {
-  return current.engine ??= select();
+  return current.engine ?? use(select());
 }
 
 /**
@@ -187,5 +194,5 @@ export function backends(): BackendStatus[] {
  * ```
  */
 export function useBackend(name: BackendName): void {
-  current.engine = openNamed(name, "'name'");
+  use(openNamed(name, "'name'"));
 }
