@@ -35,6 +35,10 @@ export { generateMaskKey } from "./src/mask_key.ts";
 export { FrameReader, readFrame, readFrameHeader } from "./src/reader.ts";
 export type { ReadOptions } from "./src/reader.ts";
 export { FrameDecoderStream, FrameEncoderStream } from "./src/streams.ts";
+export type {
+  FrameDecoderStreamConstructor,
+  FrameEncoderStreamConstructor,
+} from "./src/streams.ts";
 export {
   frameByteLength,
   FrameWriter,

@@ -93,6 +93,8 @@ export class FrameError extends Error {
   byteOffset: number;
 
   /**
+   * Makes the error of a broken rule.
+   *
    * @param code Which rule was broken
    * @param byteOffset Where in the stream the faulty frame starts, in bytes
    */

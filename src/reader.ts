@@ -293,6 +293,15 @@ const NOTHING: Uint8Array = new Uint8Array(0);
 /** Set by FrameReader, whose state it reads. */
 let nextFrame: (reader: FrameReader) => Frame | undefined;
 
+/**
+ * `advance` as the iterator does it: payloads are unmasked into memory that is handed out
+ * without a copy. For Connection, where binary messages follow each other.
+ */
+export let advanceOwned: (reader: FrameReader) => boolean;
+
+/** The payload under the cursor as memory that no later call changes. */
+export let ownedPayload: (reader: FrameReader) => Uint8Array;
+
 class FrameIterator implements IterableIterator<Frame> {
   readonly #reader: FrameReader;
 
@@ -417,6 +426,8 @@ export class FrameReader implements Iterable<Frame> {
   #payload: Uint8Array | null = null;
 
   /**
+   * Makes a reader for one stream.
+   *
    * @param options How to read
    * @throws {TypeError | RangeError} When an option is wrong
    */
@@ -804,19 +815,25 @@ export class FrameReader implements Iterable<Frame> {
     return new FrameIterator(this);
   }
 
+  #advanceOwned(): boolean {
+    const row = this.#row;
+    if (row === this.#rowEnd) return this.#fill(true);
+    this.#show(row);
+    return true;
+  }
+
+  #ownedPayload(): Uint8Array {
+    const length = this.#length;
+    if (this.#owned) return view(this.#memory, this.#start, length);
+    const payload = allocate(length);
+    maskRangeInto(payload, 0, this.#memory, this.#start, length, 0);
+    return payload;
+  }
+
   /** The next frame for the iterator. */
   static #next(reader: FrameReader): Frame | undefined {
-    const row = reader.#row;
-    if (row !== reader.#rowEnd) reader.#show(row);
-    else if (!reader.#fill(true)) return undefined;
-    const length = reader.#length;
-    let payload: Uint8Array;
-    if (reader.#owned) {
-      payload = view(reader.#memory, reader.#start, length);
-    } else {
-      payload = allocate(length);
-      maskRangeInto(payload, 0, reader.#memory, reader.#start, length, 0);
-    }
+    if (!reader.#advanceOwned()) return undefined;
+    const payload = reader.#ownedPayload();
     return reader.#partial
       ? new FramePiece(
         reader.#head,
@@ -831,6 +848,8 @@ export class FrameReader implements Iterable<Frame> {
 
   static {
     nextFrame = FrameReader.#next;
+    advanceOwned = (reader) => reader.#advanceOwned();
+    ownedPayload = (reader) => reader.#ownedPayload();
   }
 
   /** The FIN bit of the frame under the cursor. */

@@ -37,7 +37,11 @@ export interface FrameDecoderStream extends TransformStream<Uint8Array, Frame> {
 
 /** How {@linkcode FrameDecoderStream} is made. */
 export interface FrameDecoderStreamConstructor {
-  /** @param options How to read */
+  /**
+   * Makes a stream from bytes to frames.
+   *
+   * @param options How to read
+   */
   new (options?: ReadOptions): FrameDecoderStream;
   /** The prototype; it inherits from TransformStream's after the first use. */
   readonly prototype: FrameDecoderStream;
@@ -81,7 +85,11 @@ export interface FrameEncoderStream
 
 /** How {@linkcode FrameEncoderStream} is made. */
 export interface FrameEncoderStreamConstructor {
-  /** @param options How to write */
+  /**
+   * Makes a stream from frames to bytes.
+   *
+   * @param options How to write
+   */
   new (options?: WriteOptions): FrameEncoderStream;
   /** The prototype; it inherits from TransformStream's after the first use. */
   readonly prototype: FrameEncoderStream;

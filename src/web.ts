@@ -22,6 +22,10 @@ export { generateMaskKey } from "./mask_key.ts";
 export { FrameReader, readFrame, readFrameHeader } from "./reader.ts";
 export type { ReadOptions } from "./reader.ts";
 export { FrameDecoderStream, FrameEncoderStream } from "./streams.ts";
+export type {
+  FrameDecoderStreamConstructor,
+  FrameEncoderStreamConstructor,
+} from "./streams.ts";
 export {
   frameByteLength,
   FrameWriter,

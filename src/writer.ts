@@ -413,6 +413,8 @@ export class FrameWriter {
   #at = 0;
 
   /**
+   * Makes a writer without output.
+   *
    * @param options How to write
    * @throws {TypeError | RangeError} When an option is wrong
    */
