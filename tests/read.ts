@@ -1,10 +1,6 @@
 /** Drives a FrameReader in each of its ways and writes down what came out. */
 
-import {
-  assertEquals,
-  assertInstanceOf,
-  assertStrictEquals,
-} from "@std/assert";
+import { assertInstanceOf, assertStrictEquals } from "@std/assert";
 import { FrameError, FrameReader } from "@wsframe/wsframe";
 import type { Frame, ReadOptions } from "@wsframe/wsframe";
 import { concat, hex } from "./vectors.ts";
