@@ -85,15 +85,20 @@ function quantile(sorted: number[], share: number): number {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
 }
 
-/** Runs once and says what was wrong, or null. */
-async function fault(contender: Contender): Promise<string | null> {
-  const { name, prepare, run, verify } = contender;
+/** Runs once; says what was wrong, or null, and whether a run is asynchronous. */
+async function check(
+  { name, prepare, run, sample, verify }: Contender,
+): Promise<{ fault: string | null; asynchronous: boolean }> {
+  let asynchronous = false;
   try {
     prepare?.();
-    const result = await run!();
-    return verify!(result) ? null : `${name}: wrong result`;
+    const result = run ? run() : sample!();
+    asynchronous = result instanceof Promise;
+    const right = verify ? verify(await result) : await result !== undefined;
+    return { fault: right ? null : `${name}: wrong result`, asynchronous };
   } catch (error) {
-    return `${name}: ${error instanceof Error ? error.stack : error}`;
+    const fault = `${name}: ${error instanceof Error ? error.stack : error}`;
+    return { fault, asynchronous };
   }
 }
 
@@ -140,6 +145,21 @@ class Turns {
 /** Runs many times; compiled anew for each contender. */
 type Loop = (runs: number) => unknown;
 
+/** How a contender is timed: so many runs a sample. */
+interface Plan {
+  loop: Loop;
+  runTime: number;
+  runs: number;
+}
+
+/** A contender in a race. */
+interface Runner {
+  contender: Contender;
+  result: Measured;
+  asynchronous: boolean;
+  plan?: Plan;
+}
+
 function newLoop(run: () => unknown): Loop {
   return fresh((run: () => unknown) => (runs: number) => {
     let result = run();
@@ -175,6 +195,18 @@ async function estimate(loop: Loop, sampleTime: number): Promise<number> {
   return best;
 }
 
+/** Warms a contender up and decides how many runs make a sample. */
+async function warmUp(
+  { contender, asynchronous }: Runner,
+  { sampleTime }: Budget,
+): Promise<Plan> {
+  const loop = newLoop(contender.run!);
+  const runTime = await estimate(loop, sampleTime);
+  // What is asynchronous runs one by one.
+  const runs = asynchronous ? 1 : Math.round(sampleTime / runTime);
+  return { loop, runTime, runs: Math.max(1, runs) };
+}
+
 /** Runs one race. `tick` is called before each contender is prepared and timed. */
 export async function race(
   { contenders, items = 1, allocations }: Race,
@@ -183,36 +215,33 @@ export async function race(
 ): Promise<{ results: Measured[]; faults: string[] }> {
   const faults: string[] = [];
   const results: Measured[] = [];
-  const running: { contender: Contender; result: Measured }[] = [];
+  const running: Runner[] = [];
   for (const contender of contenders()) {
     tick();
-    const { name, absent, run } = contender;
+    const { name, absent } = contender;
     const result: Measured = { name, absent };
     results.push(result);
     if (absent !== undefined) continue;
-    const wrong = run ? await fault(contender) : null;
-    if (wrong) {
-      faults.push(wrong);
+    const { fault, asynchronous } = await check(contender);
+    if (fault) {
+      faults.push(fault);
       result.absent = "wrong result";
     } else {
-      running.push({ contender, result });
+      running.push({ contender, result, asynchronous });
     }
   }
   if (budget.once) return { results, faults };
 
-  const runners: { loop?: Loop; runTime: number }[] = [];
-  for (const { contender: { run } } of running) {
+  for (const runner of running) {
     tick();
-    const loop = run && newLoop(run);
-    const runTime = loop ? await estimate(loop, budget.sampleTime) : 0;
-    runners.push({ loop, runTime });
+    if (runner.contender.run) runner.plan = await warmUp(runner, budget);
   }
   const turns = new Turns(running.length);
-  await Promise.all(running.map(async ({ contender, result }, i) => {
-    const { loop, runTime } = runners[i];
-    const times = loop
-      ? await timeLoop(loop, runTime, budget, () => turns.wait(i))
-      : await timeSamples(contender.sample!, budget, () => turns.wait(i));
+  await Promise.all(running.map(async ({ contender, result, plan }, i) => {
+    const turn = () => turns.wait(i);
+    const times = plan
+      ? await timeLoop(plan, budget, turn)
+      : await timeSamples(contender.sample!, budget, turn);
     turns.leave();
     const perRun = contender.items ?? items;
     const sorted = times.map((time) => time / perRun).sort((a, b) => a - b);
@@ -233,13 +262,10 @@ export async function race(
 
 /** Nanoseconds per run, one sample per turn, taken by mitata. */
 async function timeLoop(
-  loop: Loop,
-  runTime: number,
-  budget: Budget,
+  { loop, runTime, runs }: Plan,
+  { rounds, sampleTime }: Budget,
   turn: () => Promise<void>,
 ): Promise<number[]> {
-  const { rounds, sampleTime } = budget;
-  const runs = Math.max(1, Math.round(sampleTime / runTime));
   const affordable = Math.floor(sampleTime * PATIENCE / (runs * runTime));
   const samples = Math.min(rounds, Math.max(LEAST_ROUNDS, affordable));
   const ready = async () => {
