@@ -17,9 +17,12 @@ import {
 import { isValidCloseCode, readClosePayload } from "../close.ts";
 import { FrameError, type FrameErrorCode } from "../errors.ts";
 import type { Role } from "../frame.ts";
-import { maskRangeInto } from "../mask.ts";
-import { allocate } from "../memory.ts";
-import { FrameReader, type InternalReadOptions } from "../reader.ts";
+import {
+  advanceOwned,
+  FrameReader,
+  type InternalReadOptions,
+  ownedPayload,
+} from "../reader.ts";
 import {
   appendFrame,
   appendText,
@@ -77,8 +80,6 @@ const CLOSE = 0x08;
 const PING = 0x09;
 const FIN = 0x80;
 const RSV1 = 0x40;
-
-const NOTHING: Uint8Array = new Uint8Array(0);
 
 const encoder: TextEncoder = new TextEncoder();
 
@@ -142,6 +143,8 @@ export class Connection {
   /** Events worked off by a later `receive` before anyone iterated. */
   #queue: ConnectionEvent[] = [];
 
+  /** Whether the last message was binary, and so the next ones are likely to be. */
+  #binary = false;
   /** Whether the last piece did not end its frame. */
   #inFrame = false;
   /** The payload of a control frame that came in pieces. */
@@ -403,7 +406,7 @@ export class Connection {
         if (this.#incoming.fault !== null) {
           return this.#fail(this.#incoming.fault);
         }
-        if (!reader.advance()) break;
+        if (!(this.#binary ? advanceOwned(reader) : reader.advance())) break;
         const event = this.#readPiece();
         if (event !== null) return event;
       }
@@ -434,8 +437,10 @@ export class Connection {
       end - start <= this.#maxMessageLength
     ) {
       if (first === (FIN | BINARY)) {
-        return { type: "binary", data: copyOf(memory, start, end) };
+        this.#binary = true;
+        return { type: "binary", data: ownedPayload(reader) };
       }
+      this.#binary = false;
       const data = decodeText(memory, start, end);
       return data === null
         ? this.#fail("WS_ERR_INVALID_UTF8")
@@ -463,7 +468,7 @@ export class Connection {
   ): ConnectionEvent | null {
     let data: Uint8Array;
     if (last && this.#control.length === 0) {
-      data = copyOf(memory, start, end);
+      data = ownedPayload(this.#reader);
     } else {
       this.#control.append(memory, start, end, 0);
       if (!last) {
@@ -524,15 +529,6 @@ export class Connection {
     this.#control.clear();
     this.#deflater = null;
   }
-}
-
-/** Memory of its own with `memory[start .. end)`. */
-function copyOf(memory: Uint8Array, start: number, end: number): Uint8Array {
-  const length = end - start;
-  if (length === 0) return NOTHING;
-  const bytes = allocate(length);
-  maskRangeInto(bytes, 0, memory, start, length, 0);
-  return bytes;
 }
 
 /** Goes on where the last iteration stopped, so that a loop may be left and taken up again. */

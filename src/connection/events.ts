@@ -23,7 +23,10 @@ export type ConnectionMessage =
   | {
     /** A binary message. */
     type: "binary";
-    /** The bytes, which are the receiver's to keep. */
+    /**
+     * The bytes, which are the receiver's to keep. Small messages of one chunk share its
+     * memory, 64 KiB at most: keep a copy where few of many are kept for long.
+     */
     data: Uint8Array;
     /** Only under `partial`: whether this piece ends the message. */
     last?: boolean;
