@@ -1,0 +1,180 @@
+/**
+ * A WebSocket server that sends every message back.
+ *
+ *     deno run --allow-all examples/echo_server.ts [PORT [HOST]]
+ *     bun examples/echo_server.ts [PORT [HOST]]
+ *     node examples/echo_server.ts [PORT [HOST]]                     (Node 26)
+ *     node --import tsx examples/echo_server.ts [PORT [HOST]]        (Node 20)
+ *
+ * PORT is the environment's PORT or 8080 unless given, 0 for a free one; HOST is
+ * 127.0.0.1 unless given. Ctrl-C tells every peer that the server goes away.
+ */
+
+import { createServer, type Socket } from "node:net";
+import process from "node:process";
+// In your own program: from "@wsframe/wsframe/connection".
+import {
+  acceptUpgrade,
+  Connection,
+  type ConnectionEvent,
+  HandshakeError,
+  readUpgradeRequest,
+  rejectUpgrade,
+} from "../src/connection/mod.ts";
+
+/** Milliseconds that a peer has for its handshake. */
+const HANDSHAKE_TIME = 10_000;
+/** Milliseconds that a peer has to close its end after ours. */
+const CLOSE_TIME = 5_000;
+/** Milliseconds of silence after which the system asks whether the peer's machine is there. */
+const KEEP_ALIVE_TIME = 60_000;
+
+const peers = new Set<Peer>();
+
+class Peer {
+  readonly #socket: Socket;
+  /** What is done with received bytes. */
+  #take: (chunk: Uint8Array) => void = (chunk) => this.#readHandshake(chunk);
+  #handshake: Uint8Array = new Uint8Array(0);
+  #connection: Connection | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    peers.add(this);
+    this.#limit(HANDSHAKE_TIME);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_TIME);
+    socket.on("data", (chunk: Uint8Array) => this.#take(chunk));
+    socket.on("drain", () => socket.resume());
+    socket.on("end", () => this.#end());
+    socket.on("error", () => {}); // "close" follows
+    socket.on("close", () => {
+      this.#end();
+      clearTimeout(this.#timer);
+      peers.delete(this);
+    });
+  }
+
+  async #readHandshake(chunk: Uint8Array): Promise<void> {
+    this.#socket.pause(); // until this chunk has been dealt with
+    try {
+      await this.#acceptHandshake(concat(this.#handshake, chunk));
+    } catch (error) {
+      this.#refuse(error);
+    }
+    if (!this.#socket.writableNeedDrain) this.#socket.resume();
+  }
+
+  async #acceptHandshake(bytes: Uint8Array): Promise<void> {
+    this.#handshake = bytes;
+    const result = readUpgradeRequest(bytes);
+    if (result === undefined) return; // more bytes are needed
+    const answer = await acceptUpgrade(result.request, { deflate: true });
+    if (this.#socket.destroyed) return;
+    clearTimeout(this.#timer);
+    this.#socket.write(answer.bytes);
+    const connection = new Connection({
+      role: "server",
+      deflate: answer.deflate,
+      deflateThreshold: 0, // short messages, too, as they may have come compressed
+      maxPayloadLength: 64 * 1024 * 1024,
+      maxFragments: 128 * 1024,
+    });
+    this.#connection = connection;
+    this.#handshake = new Uint8Array(0);
+    this.#take = (chunk) => this.#answer(connection, connection.receive(chunk));
+    // What came behind the handshake are frames already.
+    this.#take(bytes.subarray(result.bytesRead));
+  }
+
+  #refuse(error: unknown): void {
+    const known = error instanceof HandshakeError;
+    if (!known) console.error(error);
+    const status = known ? error.status : 500;
+    this.#socket.write(rejectUpgrade(status, {}, known ? error.message : ""));
+    this.#finish();
+  }
+
+  #answer(connection: Connection, events: Iterable<ConnectionEvent>): void {
+    for (const event of events) {
+      if (event.type !== "text" && event.type !== "binary") continue;
+      // After a Close of ours, messages arrive until the peer has answered it.
+      if (connection.state === "open") connection.send(event.data);
+    }
+    this.#flush(connection);
+    if (connection.state === "closed") this.#finish();
+  }
+
+  /** One write for all that is to be sent: this is what makes small messages fast. */
+  #flush(connection: Connection): void {
+    const output = connection.takeOutput();
+    if (output.length === 0 || this.#socket.write(output)) return;
+    // The peer reads slower than it sends: nothing more is taken from it until "drain".
+    this.#socket.pause();
+  }
+
+  /** Nothing more will come, or the socket is gone. */
+  #end(): void {
+    const connection = this.#connection;
+    if (connection === undefined) this.#finish();
+    else this.#answer(connection, connection.receiveEnd());
+  }
+
+  /** Sends nothing more, and gives the peer a moment to read the rest and to hang up. */
+  #finish(): void {
+    // Bytes that nobody reads would make the system reset the connection.
+    this.#take = () => {};
+    this.#socket.end();
+    this.#limit(CLOSE_TIME);
+  }
+
+  #limit(time: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#socket.destroy(), time);
+  }
+
+  /** Ends the connection from our side. */
+  leave(): void {
+    if (this.#connection === undefined) return this.#finish();
+    this.#connection.close(1001, "The server goes away");
+    this.#flush(this.#connection);
+    this.#limit(CLOSE_TIME);
+  }
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(a.length + b.length);
+  bytes.set(a);
+  bytes.set(b, a.length);
+  return bytes;
+}
+
+// A peer that has sent its last byte may still read the answer: allowHalfOpen.
+const server = createServer(
+  { allowHalfOpen: true },
+  (socket) => void new Peer(socket),
+);
+server.on("error", (error) => {
+  console.error(error.message);
+  process.exit(1);
+});
+server.on("listening", () => {
+  const { address, port } = server.address() as {
+    address: string;
+    port: number;
+  };
+  console.log(`Echo server on ws://${address}:${port}/`);
+});
+server.listen(
+  Number(process.argv[2] ?? process.env.PORT ?? 8080),
+  process.argv[3] ?? "127.0.0.1",
+);
+
+function stop(): void {
+  // Calls back when the last peer is gone.
+  server.close(() => process.exit());
+  for (const peer of peers) peer.leave();
+}
+process.once("SIGINT", stop);
+process.once("SIGTERM", stop);
