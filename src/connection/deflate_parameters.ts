@@ -131,7 +131,7 @@ export function readDeflateAnswer(
   ) {
     throw new HandshakeError(
       502,
-      `The server chose extensions that were not offered: ${header}`,
+      "The server chose extensions that were not offered",
     );
   }
   return {
@@ -226,7 +226,7 @@ function parseExtensions(header: string | null, status: number): Extension[] {
     ) {
       throw new HandshakeError(
         status,
-        `Sec-WebSocket-Extensions is malformed at character ${at}: ${header}`,
+        `Sec-WebSocket-Extensions is malformed at character ${at}`,
       );
     }
     if (isName) extensions.push({ name, parameters: [] });
