@@ -4,6 +4,8 @@
  * @module
  */
 
+import { V8 } from "./engine.ts";
+
 /**
  * The size of a block that small results share, in bytes. A fresh typed array costs
  * 300 to 1000 ns whatever its size, a view into a block 40 to 120 ns.
@@ -35,8 +37,12 @@ export function allocateBlock(length: number): Uint8Array {
 let block: ArrayBufferLike = new ArrayBuffer(0);
 let used = 0;
 
-/** Memory for one result; small ones share blocks of 64 KiB. */
+/** Up to this length JavaScriptCore has typed arrays that cost no more than an object, in bytes. */
+export const MAX_SMALL_LENGTH = 1000;
+
+/** Memory for one result; in V8 small ones share blocks of 64 KiB. */
 export function allocate(length: number): Uint8Array {
+  if (!V8 && length <= MAX_SMALL_LENGTH) return new Uint8Array(length);
   if (length > MAX_SHARED_LENGTH) return allocateBlock(length);
   // byteLength is 0 after somebody transferred the block away.
   if (used + length > block.byteLength) {

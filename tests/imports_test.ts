@@ -25,6 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["src/header.ts"],
   ["src/check.ts"],
   ["src/frame.ts", "src/errors.ts", "src/memory.ts"],
+  ["src/engine.ts"],
 ];
 
 /** The modules that know that backends exist. */
