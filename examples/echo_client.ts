@@ -11,6 +11,7 @@
  * differs, or the connection fails.
  */
 
+import { Buffer } from "node:buffer";
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 import { createInterface } from "node:readline";

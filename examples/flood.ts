@@ -24,6 +24,7 @@
  * counted by batches: from the write of one to its last echo.
  */
 
+import { Buffer } from "node:buffer";
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 // In your own program: from "@wsframe/wsframe" and "@wsframe/wsframe/connection".

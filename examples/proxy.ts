@@ -13,6 +13,7 @@
  * and RSV1 are set, and how its payload, of which no more than that is kept, begins.
  */
 
+import { Buffer } from "node:buffer";
 import { connect, createServer, type Socket } from "node:net";
 import process from "node:process";
 // In your own program: from "@wsframe/wsframe".
