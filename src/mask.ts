@@ -8,6 +8,8 @@
 import {
   mask as maskPortably,
   maskBytes,
+  maskBytesInto,
+  maskInto as maskPortablyInto,
   MIN_WORD_BYTES,
   rotateKey,
 } from "./backend/portable.ts";
@@ -16,6 +18,9 @@ import { checkBytes, shown } from "./check.ts";
 
 /** Below so many bytes the key stays an array: making it a number costs more than it saves. */
 const MIN_NUMBER_BYTES = 12;
+
+/** Every backend leaves fewer bytes than this to TypeScript when it copies. */
+const MIN_INTO_BYTES = 24;
 
 function checkKey(key: Uint8Array): void {
   if (!(key instanceof Uint8Array)) checkBytes(key, "key");
@@ -156,7 +161,10 @@ function maskByBackend(
   else backend.mask(bytes, start, length, key);
 }
 
-/** XORs part of a view into other memory; key 0 copies. For the reader and writer. */
+/**
+ * XORs part of a view into other memory, which does not overlap it; key 0 copies. For
+ * the reader and writer.
+ */
 export function maskRangeInto(
   target: Uint8Array,
   targetStart: number,
@@ -165,6 +173,27 @@ export function maskRangeInto(
   length: number,
   key: number,
 ): void {
-  (current.engine ?? engine())
-    .maskInto(target, targetStart, source, sourceStart, length, key);
+  if (length < MIN_INTO_BYTES && length < current.minBytes) {
+    maskBytesInto(target, targetStart, source, sourceStart, length, key);
+  } else {
+    (current.engine ?? engine())
+      .maskInto(target, targetStart, source, sourceStart, length, key);
+  }
+}
+
+/** The same where the ranges may overlap. */
+export function maskRangeOver(
+  target: Uint8Array,
+  targetStart: number,
+  source: Uint8Array,
+  sourceStart: number,
+  length: number,
+  key: number,
+): void {
+  if (length < MIN_INTO_BYTES && length < current.minBytes) {
+    maskPortablyInto(target, targetStart, source, sourceStart, length, key);
+  } else {
+    (current.engine ?? engine())
+      .maskInto(target, targetStart, source, sourceStart, length, key);
+  }
 }

@@ -16,7 +16,7 @@ import {
 import { checkCloseCode, writeClosePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
 import { MAX_HEADER_LENGTH } from "./header.ts";
-import { maskRange, maskRangeInto } from "./mask.ts";
+import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
 import { nextMaskKey } from "./mask_key.ts";
 import { allocate, allocateBlock } from "./memory.ts";
 
@@ -43,21 +43,25 @@ interface Rules {
   key: number | null;
 }
 
-const DEFAULT_RULES: Rules = { strict: true, masked: false, key: 0 };
+const SERVER_RULES: Rules = { strict: true, masked: false, key: 0 };
+const CLIENT_RULES: Rules = { strict: true, masked: true, key: null };
 
 function rulesOf(options: WriteOptions | undefined): Rules {
-  if (options === undefined) return DEFAULT_RULES;
+  if (options === undefined) return SERVER_RULES;
   checkOptions(options, "options");
-  const client = checkRole(options.role) === "client";
-  const strict = checkStrict(options.checks);
-  const { maskKey } = options;
-  const disabled = checkFlag(
-    options.disableClientMask,
-    "disableClientMask",
-    false,
-  );
+  const { role, maskKey, disableClientMask, checks } = options;
+  if (
+    maskKey === undefined && disableClientMask === undefined &&
+    checks === undefined
+  ) {
+    if (role === "client") return CLIENT_RULES;
+    if (role === "server") return SERVER_RULES;
+  }
+  const masked = checkRole(role) === "client";
+  const strict = checkStrict(checks);
+  const disabled = checkFlag(disableClientMask, "disableClientMask", false);
   if (maskKey === undefined) {
-    return { strict, masked: client, key: client && !disabled ? null : 0 };
+    return { strict, masked, key: masked && !disabled ? null : 0 };
   }
   if (disabled) {
     throw new TypeError(
@@ -78,7 +82,11 @@ function rulesOf(options: WriteOptions | undefined): Rules {
 
 /** The header byte with FIN, RSV1 to 3 and the opcode, of a frame that may be written. */
 function firstByteOf(frame: FrameInit, strict: boolean): number {
-  const { opcode } = frame;
+  const { opcode, fin, rsv1, rsv2, rsv3 } = frame;
+  if (
+    (opcode === 1 || opcode === 2) && fin === undefined &&
+    rsv1 === undefined && rsv2 === undefined && rsv3 === undefined
+  ) return 0x80 | opcode;
   if (typeof opcode !== "number") {
     throw new TypeError(
       `Expected 'opcode' to be a number, got ${shown(opcode)}`,
@@ -89,10 +97,10 @@ function firstByteOf(frame: FrameInit, strict: boolean): number {
       `Expected 'opcode' to be a whole number from 0 to 15, got ${opcode}`,
     );
   }
-  const first = (checkFlag(frame.fin, "fin", true) ? 0x80 : 0) |
-    (checkFlag(frame.rsv1, "rsv1", false) ? 0x40 : 0) |
-    (checkFlag(frame.rsv2, "rsv2", false) ? 0x20 : 0) |
-    (checkFlag(frame.rsv3, "rsv3", false) ? 0x10 : 0) | opcode;
+  const first = (checkFlag(fin, "fin", true) ? 0x80 : 0) |
+    (checkFlag(rsv1, "rsv1", false) ? 0x40 : 0) |
+    (checkFlag(rsv2, "rsv2", false) ? 0x20 : 0) |
+    (checkFlag(rsv3, "rsv3", false) ? 0x10 : 0) | opcode;
   if (!strict) return first;
   if ((opcode & 7) > 2) {
     throw new RangeError(
@@ -255,7 +263,7 @@ export function writeFrame(
   const rules = rulesOf(options);
   const first = firstByteOf(frame, rules.strict);
   const payload = payloadOf(frame);
-  if (rules.strict) checkPayload(first, payload);
+  if (rules.strict && first & 8) checkPayload(first, payload);
   const headerLength = headerLengthOf(payload.length, rules.masked);
   const target = allocate(headerLength + payload.length);
   putFrame(target, 0, first, headerLength, rules, payload, 0, payload.length);
@@ -293,7 +301,7 @@ export function writeFrameInto(
   const rules = rulesOf(options);
   const first = firstByteOf(frame, rules.strict);
   const payload = payloadOf(frame);
-  if (rules.strict) checkPayload(first, payload);
+  if (rules.strict && first & 8) checkPayload(first, payload);
   const headerLength = headerLengthOf(payload.length, rules.masked);
   const length = headerLength + payload.length;
   if (target.length < length) {
@@ -301,11 +309,14 @@ export function writeFrameInto(
       `Expected 'target' to hold ${length} bytes, got ${target.length} bytes`,
     );
   }
-  putFrame(target, 0, first, headerLength, rules, payload, 0, payload.length);
+  const key = rules.key ?? nextMaskKey();
+  // Payload first, since the header might overwrite it where both share memory.
+  maskRangeOver(target, headerLength, payload, 0, payload.length, key);
+  putHeader(target, headerLength, first, payload.length, rules.masked, key);
   return length;
 }
 
-/** Payload first, since the header might overwrite it where both share memory. */
+/** Puts a frame where nothing of its payload stands. */
 function putFrame(
   target: Uint8Array,
   at: number,
@@ -318,8 +329,8 @@ function putFrame(
 ): void {
   const key = rules.key ?? nextMaskKey();
   const start = at + headerLength;
-  maskRangeInto(target, start, payload, payloadStart, payloadLength, key);
   putHeader(target, start, first, payloadLength, rules.masked, key);
+  maskRangeInto(target, start, payload, payloadStart, payloadLength, key);
 }
 
 /**
@@ -366,6 +377,9 @@ export function writeFrameHeader(
 /** The size of a block that a writer fills, in bytes. */
 const BLOCK_LENGTH = 0x10000;
 
+/** The largest block that is taken in expectation of as much output as last time, in bytes. */
+const MAX_EXPECTED_LENGTH = 0x100000;
+
 /** Less room than this is not worth passing on, in bytes. */
 const MIN_SPARE_LENGTH = 0x400;
 
@@ -411,6 +425,8 @@ export class FrameWriter {
   /** What was written and not taken: `#start` to `#at` in the block. */
   #start = 0;
   #at = 0;
+  /** What the last `take` took, in bytes: a block of that size needs not grow the next time. */
+  #taken = 0;
 
   /**
    * Makes a writer without output.
@@ -443,7 +459,7 @@ export class FrameWriter {
       return this.#text(first, payload);
     }
     const bytes = payloadOf(frame);
-    if (this.#rules.strict) checkPayload(first, bytes);
+    if (this.#rules.strict && first & 8) checkPayload(first, bytes);
     this.#append(first, bytes, 0, bytes.length);
   }
 
@@ -522,6 +538,7 @@ export class FrameWriter {
     if (room >= MIN_SPARE_LENGTH && room > spare.length) {
       spare = block.subarray(this.#at);
     }
+    this.#taken = Math.min(taken.length, MAX_EXPECTED_LENGTH);
     this.#block = NOTHING;
     this.#start = 0;
     this.#at = 0;
@@ -547,7 +564,7 @@ export class FrameWriter {
     const old = this.#block;
     if (old.length < this.#at) throw transferred();
     const block = allocateBlock(
-      Math.max(BLOCK_LENGTH, written + Math.max(written, length)),
+      Math.max(BLOCK_LENGTH, this.#taken, written + Math.max(written, length)),
     );
     maskRangeInto(block, 0, old, this.#start, written, 0);
     this.#block = block;

@@ -27,7 +27,7 @@ describe("generateMaskKey", () => {
     } finally {
       fill.restore();
     }
-    for (let i = 0; i < 2000; i++) generateMaskKey();
+    for (let i = 0; i < 5000; i++) generateMaskKey();
     assert(hex(generateMaskKey()) !== "5a5a5a5a");
   });
 });

@@ -74,7 +74,7 @@ export function maskBytes(
 }
 
 /** Loops over bytes from one place to another, forward. */
-function maskBytesInto(
+export function maskBytesInto(
   target: Uint8Array,
   targetStart: number,
   source: Uint8Array,
@@ -100,6 +100,33 @@ function maskBytesInto(
       target[i + shift + 1] = source[i + 1]! ^ key1;
       if (i + 2 < end) target[i + shift + 2] = source[i + 2]! ^ key2;
     }
+  }
+}
+
+/** The same backward: right where the target stands behind the source, in the same memory too. */
+function maskBytesBackInto(
+  target: Uint8Array,
+  targetStart: number,
+  source: Uint8Array,
+  sourceStart: number,
+  length: number,
+  key: number,
+): void {
+  const shift = targetStart - sourceStart;
+  const key1 = key >>> 8;
+  const key2 = key >>> 16;
+  const key3 = key >>> 24;
+  let i = sourceStart + length;
+  const rest = length & 3;
+  if (rest > 2) target[--i + shift] = source[i]! ^ key2;
+  if (rest > 1) target[--i + shift] = source[i]! ^ key1;
+  if (rest > 0) target[--i + shift] = source[i]! ^ key;
+  while (i > sourceStart) {
+    i -= 4;
+    target[i + shift + 3] = source[i + 3]! ^ key3;
+    target[i + shift + 2] = source[i + 2]! ^ key2;
+    target[i + shift + 1] = source[i + 1]! ^ key1;
+    target[i + shift] = source[i]! ^ key;
   }
 }
 
@@ -220,29 +247,30 @@ export function maskInto(
 ): void {
   const to = target.byteOffset + targetStart;
   const from = source.byteOffset + sourceStart;
-  if (to > from && to < from + length && target.buffer === source.buffer) {
+  if (length < MIN_WORD_BYTES) {
+    // The direction makes every overlap right, without asking whose buffer it is.
+    return to > from
+      ? maskBytesBackInto(
+        target,
+        targetStart,
+        source,
+        sourceStart,
+        length,
+        key,
+      )
+      : maskBytesInto(target, targetStart, source, sourceStart, length, key);
+  }
+  if (
+    key === 0 ||
+    to > from && to < from + length && target.buffer === source.buffer
+  ) {
     // Forward would read what it wrote: let the engine move, then mask.
     target.set(
       source.subarray(sourceStart, sourceStart + length),
       targetStart,
     );
-    return mask(target, targetStart, length, key);
-  }
-  if (key === 0 && length >= MIN_WORD_BYTES) {
-    return target.set(
-      source.subarray(sourceStart, sourceStart + length),
-      targetStart,
-    );
-  }
-  if (length < MIN_WORD_BYTES) {
-    return maskBytesInto(
-      target,
-      targetStart,
-      source,
-      sourceStart,
-      length,
-      key,
-    );
+    if (key !== 0) mask(target, targetStart, length, key);
+    return;
   }
   const head = toBoundary(to);
   if (toBoundary(from) !== head) {
