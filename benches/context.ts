@@ -35,6 +35,8 @@ export interface Fact {
   measure: () => number | Promise<number>;
   /** The value is not to exceed this. */
   limit?: number;
+  /** It has no right or wrong: skipped where nothing is timed. */
+  unchecked?: boolean;
 }
 
 /** What tables draw their rows from. */

@@ -45,6 +45,8 @@ export interface Race {
   targets?: Target[];
   /** Medians in nanoseconds that are not to be exceeded, with their source. */
   limits?: { of: string; ns: number; source: string }[];
+  /** Rounds, where contenders measure themselves and take long. */
+  rounds?: number;
   /** Count bytes and objects allocated too. */
   allocations?: boolean;
 }
@@ -209,7 +211,7 @@ async function warmUp(
 
 /** Runs one race. `tick` is called before each contender is prepared and timed. */
 export async function race(
-  { contenders, items = 1, allocations }: Race,
+  { contenders, items = 1, allocations, rounds }: Race,
   budget: Budget,
   tick: () => void,
 ): Promise<{ results: Measured[]; faults: string[] }> {
@@ -239,9 +241,11 @@ export async function race(
   const turns = new Turns(running.length);
   await Promise.all(running.map(async ({ contender, result, plan }, i) => {
     const turn = () => turns.wait(i);
-    const times = plan
-      ? await timeLoop(plan, budget, turn)
-      : await timeSamples(contender.sample!, budget, turn);
+    const times = plan ? await timeLoop(plan, budget, turn) : await timeSamples(
+      contender.sample!,
+      rounds ?? budget.rounds,
+      turn,
+    );
     turns.leave();
     const perRun = contender.items ?? items;
     const sorted = times.map((time) => time / perRun).sort((a, b) => a - b);
@@ -292,7 +296,7 @@ async function timeLoop(
 /** The same for what measures itself. */
 async function timeSamples(
   sample: () => Promise<number>,
-  { rounds }: Budget,
+  rounds: number,
   turn: () => Promise<void>,
 ): Promise<number[]> {
   const times: number[] = [];

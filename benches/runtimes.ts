@@ -75,7 +75,30 @@ export async function libraryFor(
   const target = await Deno.makeTempDir({ dir: CACHE, prefix: "javascript-" });
   await strip(join(folder, "mod.ts"), join(target, "mod.mjs"));
   await stripAll(join(folder, "src"), join(target, "src"));
+  for (const program of ["examples", "benches"]) {
+    await Deno.mkdir(join(target, program));
+  }
+  for (const name of PROGRAMS) {
+    const source = join(folder, `${name}.ts`);
+    if (await exists(source)) await strip(source, join(target, `${name}.mjs`));
+  }
   return join(target, "mod.mjs");
+}
+
+/** Programs of the echo bench, which Node too can only run as JavaScript. */
+const PROGRAMS = [
+  "examples/echo_server",
+  "examples/flood",
+  "benches/echo_peer",
+];
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }
 
 async function stripAll(from: string, to: string): Promise<void> {
@@ -93,7 +116,13 @@ async function strip(from: string, to: string): Promise<void> {
   const source = stripTypeScriptTypes(await Deno.readTextFile(from));
   await Deno.writeTextFile(
     to,
-    source.replace(/(from |import\()"(\.[^"]*)\.ts"/g, '$1"$2.mjs"'),
+    source.replace(/(from |import |import\()"(\.[^"]*)\.ts"/g, '$1"$2.mjs"')
+      // An example names the package; it lies one folder below the module.
+      .replaceAll('"@wsframe/wsframe"', '"../mod.mjs"')
+      .replaceAll(
+        '"@wsframe/wsframe/connection"',
+        '"../src/connection/mod.mjs"',
+      ),
   );
 }
 
