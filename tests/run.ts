@@ -87,7 +87,8 @@ async function runFile(
   const { code, output, seconds } = await run(args, {
     limit: LIMIT,
     cwd: ROOT,
-    env,
+    // For tests that start Deno, which need not be on the PATH.
+    env: { WSFRAME_TEST_DENO: Deno.execPath(), ...env },
   });
   let xml = "";
   try {
