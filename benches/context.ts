@@ -50,6 +50,8 @@ export interface Context {
   peers: Peers;
   kernel: Peer<Kernel>;
   quick: boolean;
+  /** Only results are checked. */
+  once: boolean;
   /** A folder for what the suite makes, and the library's module. */
   cache: string;
   library: string;

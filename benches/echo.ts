@@ -136,13 +136,13 @@ function contenders(
 }
 
 function* rows(context: Context): Generator<Race | Fact> {
-  const { runtime, quick } = context;
+  const { runtime, quick, once } = context;
   const programs = new Programs(context);
   const over = PEERS[runtime];
   const bun = runtime === "bun";
   const times = [
-    `--seconds=${quick ? 0.2 : 1}`,
-    `--warmup=${quick ? 0.2 : 0.5}`,
+    `--seconds=${quick || once ? 0.2 : 1}`,
+    `--warmup=${quick || once ? 0.1 : 0.5}`,
   ];
   const perMessage = ({ messages, seconds }: Flood) => seconds * 1e9 / messages;
   const race = (

@@ -1,7 +1,7 @@
 /**
  * Runs the benches under Deno, Bun, Node 20 and Node 26.
  *
- *     deno task bench [--quick] [--once] [--filter=TEXT] [--runtime=NAME,...] [--json=FILE]
+ *     deno task bench [--quick] [--once] [--filter=TEXT,...] [--runtime=NAME,...] [--json=FILE]
  *
  * `--quick` takes less than two minutes; `--once` times nothing and only checks
  * every row's result, which is what a test run wants. Nothing fails on time.

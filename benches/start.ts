@@ -34,7 +34,9 @@ function program(module: string): string {
   `;
 }
 
-function* rows({ runtime, cache, library, quick }: Context): Generator<Fact> {
+function* rows(
+  { runtime, cache, library, quick, once }: Context,
+): Generator<Fact> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
   const file = join(directory, "start.mjs");
@@ -49,7 +51,7 @@ function* rows({ runtime, cache, library, quick }: Context): Generator<Fact> {
   /** The median of some starts. */
   const measure = (value: (times: Times) => number) => () => {
     const values = Array.from(
-      { length: quick ? 3 : 7 },
+      { length: once ? 1 : quick ? 3 : 7 },
       () => value(start()),
     );
     return values.sort((a, b) => a - b)[values.length >> 1];

@@ -30,7 +30,7 @@ export interface Order {
   library: string;
   quick: boolean;
   once: boolean;
-  /** Only tables or rows whose "table row" has this in it. */
+  /** Only rows whose "table row" has one of these in it; a list with commas. */
   filter: string;
   /** Its module in two revisions: only the engines are timed, old against new. */
   revisions?: { old: string; new: string };
@@ -74,7 +74,7 @@ function say(message: Message): void {
 }
 
 async function context(order: Order): Promise<Context> {
-  const { runtime, root, cache, library, quick, revisions } = order;
+  const { runtime, root, cache, library, quick, once, revisions } = order;
   const peers = loadPeers();
   let engines: Context["engines"], refused: Record<string, string> = {};
   if (revisions) {
@@ -107,6 +107,7 @@ async function context(order: Order): Promise<Context> {
     peers,
     kernel: revisions ? "not compared" : await openKernel(root, cache),
     quick,
+    once,
     cache,
     library,
   };
@@ -161,7 +162,8 @@ async function main(): Promise<void> {
     const { name, title, style, base, notes } = table;
     const rows: Result[] = [];
     for (const row of table.rows(all)) {
-      if (!`${name} ${row.row}`.includes(filter)) continue;
+      const full = `${name} ${row.row}`;
+      if (!filter.split(",").some((part) => full.includes(part))) continue;
       if (once && "measure" in row && row.unchecked) continue;
       if (rows.length === 0) say({ type: "table", name, title, style, base });
       const tick = () => say({ type: "tick", table: name, row: row.row });
