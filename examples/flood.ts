@@ -469,7 +469,7 @@ function print(flood: Flood, { messages, seconds, cpu }: Result): void {
   const rate = messages / seconds;
   if (json) {
     console.log(JSON.stringify({
-      ...options,
+      options,
       messages,
       seconds,
       messagesPerSecond: rate,
