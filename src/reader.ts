@@ -738,6 +738,8 @@ export class FrameReader implements Iterable<Frame> {
     }
     const masked = this.#openHeader[1]! >= 0x80;
     const key = rotateKey(this.#openKey, received);
+    // Connection copies pieces to where the message grows: only whole frames are its own.
+    if (this.#headerPieces) own = false;
     if (this.#partial || length === payloadLength) {
       if (this.#inPlace || !masked && !own) {
         maskRange(chunk, start, length, key);

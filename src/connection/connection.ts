@@ -58,6 +58,12 @@ export interface ConnectionOptions extends WriteOptions {
   deflateThreshold?: number;
   /** Messages are handed out in pieces as they arrive (default false). */
   partial?: boolean;
+  /**
+   * Unmask inside the received chunks, of which the data of events may then be views
+   * (default false: a chunk never changes, and events own their data). For transports
+   * that hand over fresh memory with every read, as `node:net` does: it saves a copy.
+   */
+  inPlace?: boolean;
   /** Pings are answered (default true). */
   autoPong?: boolean;
 }
@@ -209,6 +215,7 @@ export class Connection {
       maxPayloadLength: options.maxPayloadLength,
       allowRsv1: deflate !== null,
       partial: true,
+      inPlace: options.inPlace,
       headerPieces: true,
     };
     this.#reader = new FrameReader(readOptions);
