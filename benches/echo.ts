@@ -154,7 +154,7 @@ function* rows(context: Context): Generator<Race | Fact> {
   ): Race => ({
     row,
     bytes,
-    rounds: quick ? 3 : 7,
+    rounds: quick ? 2 : 7,
     contenders: () =>
       contenders(
         context,

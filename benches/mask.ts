@@ -143,10 +143,9 @@ function nativeTargets(of: string, bytes: number, runtime: string): Target[] {
 /** Every engine against every peer, 2 bytes to 16 MiB. */
 function* peerRows(context: Context): Generator<Race> {
   const { engines, native, peers, kernel, runtime, quick } = context;
-  for (let bytes = 2; bytes <= 16 * MiB; bytes *= 2) {
-    // Of the larger sizes the quick run takes every second, then every fourth.
-    const step = bytes > 64 * KiB ? 4 : bytes > KiB ? 2 : 1;
-    if (quick && Math.log2(bytes) % step !== 0) continue;
+  for (let bytes = 2; bytes <= (quick ? MiB : 16 * MiB); bytes *= 2) {
+    // Of the larger sizes the quick run takes every second.
+    if (quick && bytes > KiB && Math.log2(bytes) % 2 !== 0) continue;
     const buffer = testBytes(bytes);
     yield {
       row: size(bytes),

@@ -155,7 +155,7 @@ async function main(): Promise<void> {
   const order: Order = JSON.parse(process.argv[2]);
   const { quick, once, filter, revisions } = order;
   const budget: Budget = quick || once
-    ? { rounds: 25, sampleTime: 0.25e6, once }
+    ? { rounds: 21, sampleTime: 0.2e6, once }
     : { rounds: 101, sampleTime: 1e6, once };
   const all = await context(order);
   for (const table of revisions ? [COMPARED] : TABLES) {
