@@ -41,7 +41,10 @@ export const WAYS = {
 export type Way = keyof typeof WAYS;
 
 /** A frame or a piece of one. */
-interface Piece extends Read {
+interface Piece {
+  first: number;
+  maskKey: Uint8Array | null;
+  byteOffset: number;
   last: boolean;
   bytes: Uint8Array;
 }
@@ -58,8 +61,7 @@ function firstByteOf(
 function pieceOf(frame: Frame, payload: Uint8Array): Piece {
   return {
     first: firstByteOf(frame),
-    payload: "",
-    maskKey: frame.maskKey === null ? null : hex(frame.maskKey),
+    maskKey: frame.maskKey,
     byteOffset: frame.byteOffset,
     last: frame.last ?? true,
     bytes: payload,
@@ -104,12 +106,16 @@ function join(pieces: Piece[]): Read[] {
     const { first, maskKey, byteOffset } = piece;
     for (const part of open) {
       if (
-        part.first !== first || part.maskKey !== maskKey ||
-        part.byteOffset !== byteOffset
+        part.first !== first || part.byteOffset !== byteOffset ||
+        part.maskKey?.some((byte, i) => byte !== maskKey?.[i])
       ) fail(`Pieces disagree at byte ${byteOffset}`);
     }
-    const payload = hex(concat(open.map(({ bytes }) => bytes)));
-    frames.push({ first, payload, maskKey, byteOffset });
+    frames.push({
+      first,
+      payload: hex(concat(open.map(({ bytes }) => bytes))),
+      maskKey: maskKey && hex(maskKey),
+      byteOffset,
+    });
     open = [];
   }
   return frames;
