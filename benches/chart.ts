@@ -126,7 +126,7 @@ function masking(saved: Saved, subtitle: string): TopLevelSpec {
         y: {
           field: "rate",
           type: "quantitative",
-          scale: { type: "log", domain: [0.02, 200], nice: false },
+          scale: { type: "log", domain: [0.01, 200], nice: false },
           axis: { title: null, values: [0.1, 1, 10, 100], format: "~r" },
         },
         color: {
@@ -243,7 +243,8 @@ async function draw(name: string, spec: TopLevelSpec): Promise<void> {
   await Deno.mkdir(FOLDER, { recursive: true });
   await Deno.writeTextFile(
     join(FOLDER, `${name}.svg`),
-    svg.replace(/(<svg [^>]*>)/, `$1${STYLE}`),
+    svg.replace(/ (aria-[a-z]+|role)="[^"]*"/g, "")
+      .replace(/(<svg [^>]*>)/, `$1${STYLE}`),
   );
   console.log(`benches/charts/${name}.svg`);
 }

@@ -133,7 +133,11 @@ function title(start: Run["start"]): string {
 if (import.meta.main) {
   const saved: Saved = {
     date: new Date().toISOString(),
-    command: ["deno task bench", ...Deno.args].join(" "),
+    // Where it was saved says nothing about what was measured.
+    command: [
+      "deno task bench",
+      ...Deno.args.filter((arg) => !arg.startsWith("--json")),
+    ].join(" "),
     machine: `${
       cpus()[0].model.trim()
     }, ${cpus().length} cores, ${platform()} ${release()}`,
