@@ -286,7 +286,7 @@ describe("permessage-deflate", () => {
 
   it("goes on after final blocks, with and without the byte behind them", () => {
     const client = new Connection({ role: "client", deflate: {} });
-    const hello = { type: "text", data: "Hello" };
+    const hello: ConnectionEvent = { type: "text", data: "Hello" };
     const final = "f348cdc9c90700";
     assertEquals(
       feed(

@@ -16,6 +16,10 @@ import {
   readUpgradeResponse,
   rejectUpgrade,
 } from "@wsframe/wsframe/connection";
+import type {
+  AcceptOptions,
+  UpgradeRequestInit,
+} from "@wsframe/wsframe/connection";
 import { concat } from "./vectors.ts";
 
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -415,7 +419,7 @@ describe("acceptUpgrade", () => {
         { protocol: "" },
         { deflate: { serverMaxWindowBits: 16 } },
         { deflate: { clientMaxWindowBits: 7 } },
-      ]
+      ] as AcceptOptions[]
     ) {
       await assertRejects(() => judge(request(), options), RangeError);
     }
@@ -564,7 +568,7 @@ describe("createUpgradeRequest", () => {
         { ...base, headers: { A: "b\r\n" } },
         { ...base, headers: { "Sec-WebSocket-Key": KEY } },
         { ...base, headers: { HOST: "b" } },
-      ]
+      ] as UpgradeRequestInit[]
     ) {
       assertThrows(() => createUpgradeRequest(init), RangeError);
     }

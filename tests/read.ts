@@ -1,6 +1,6 @@
 /** Drives a FrameReader in each of its ways and writes down what came out. */
 
-import { assertInstanceOf, assertStrictEquals } from "@std/assert";
+import { assertInstanceOf, assertStrictEquals, fail } from "@std/assert";
 import { FrameError, FrameReader } from "@wsframe/wsframe";
 import type { Frame, ReadOptions } from "@wsframe/wsframe";
 import { concat, hex } from "./vectors.ts";
@@ -20,8 +20,21 @@ export interface Outcome {
   pendingBytes: number;
 }
 
+export type Way =
+  | "iterator"
+  | "iterator in place"
+  | "cursor"
+  | "cursor in place"
+  | "partial iterator"
+  | "partial iterator in place"
+  | "partial cursor"
+  | "both in turn";
+
 /** The ways to read; each must give the same for every input. */
-export const WAYS = {
+export const WAYS: Record<Way, {
+  read: (reader: FrameReader, into: Piece[]) => void;
+  options: ReadOptions;
+}> = {
   iterator: { read: iterate, options: {} },
   "iterator in place": { read: iterate, options: { inPlace: true } },
   cursor: { read: step, options: {} },
@@ -33,12 +46,7 @@ export const WAYS = {
   },
   "partial cursor": { read: step, options: { partial: true } },
   "both in turn": { read: alternate, options: {} },
-} satisfies Record<string, {
-  read: (reader: FrameReader, into: Piece[]) => void;
-  options: ReadOptions;
-}>;
-
-export type Way = keyof typeof WAYS;
+};
 
 /** A frame or a piece of one. */
 interface Piece {
