@@ -130,9 +130,9 @@ if (base === undefined || positionals.length > 2) {
   console.error("usage: deno task bench:compare BASE [HEAD]");
   Deno.exit(2);
 }
-const before = await checkOut(base), after = await checkOut(head);
 let good = true;
 try {
+  const before = await checkOut(base), after = await checkOut(head);
   for (const runtime of chosen(values.runtime)) {
     const order: Order = {
       runtime,
@@ -164,6 +164,9 @@ try {
       }`,
     );
   }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  good = false;
 } finally {
   await removeCache();
 }
