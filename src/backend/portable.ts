@@ -23,7 +23,7 @@ const WORD: number = V8 ? 8 : 4;
  * From so many bytes on a word view pays. Measured: a view costs 25-50 ns; the byte
  * loop does 2.5 bytes per ns in V8 and up to 3.7 in JavaScriptCore.
  */
-export const MIN_WORD_BYTES: number = V8 ? 64 : 112;
+export const MIN_WORD_BYTES: number = V8 ? 96 : 112;
 
 /** The same where the view exists already, in a scan. */
 const MIN_SCAN_WORD_BYTES = 24;
@@ -130,75 +130,77 @@ function maskBytesBackInto(
   }
 }
 
-/** XORs words `from` to `to`; `shift` is the index in `target` less that in `source`. */
+/** The key as the word that it is in memory. */
+function inMemoryOrder(key: number): number {
+  return LITTLE_ENDIAN
+    ? key
+    : key >>> 24 | key >>> 8 & 0xff00 | key << 8 & 0xff0000 | key << 24;
+}
+
+/**
+ * XORs `count` words in place. The view is made here, and the loop stands here, because
+ * V8 then knows the view: 0.8 to 1.4 us for 16 KiB instead of 2.2 through a parameter.
+ */
 function maskWords(
+  buffer: ArrayBufferLike,
+  byteOffset: number,
+  count: number,
+  key: number,
+): void {
+  const word = inMemoryOrder(key);
+  let i = 0;
+  if (V8) {
+    const words = new BigUint64Array(buffer, byteOffset, count);
+    keyPair[0] = word;
+    keyPair[1] = word;
+    const wide = keyWord[0]!;
+    for (const last = count - 3; i < last; i += 4) {
+      words[i]! ^= wide;
+      words[i + 1]! ^= wide;
+      words[i + 2]! ^= wide;
+      words[i + 3]! ^= wide;
+    }
+    for (; i < count; i++) words[i]! ^= wide;
+  } else {
+    const words = new Int32Array(buffer, byteOffset, count);
+    for (const last = count - 3; i < last; i += 4) {
+      words[i]! ^= word;
+      words[i + 1]! ^= word;
+      words[i + 2]! ^= word;
+      words[i + 3]! ^= word;
+    }
+    for (; i < count; i++) words[i]! ^= word;
+  }
+}
+
+/** XORs words `from` to `to` from one view into another, at the same indices. */
+function maskWordsInto(
   target: Words,
-  shift: number,
   source: Words,
   from: number,
   to: number,
   key: number,
 ): void {
-  const word = LITTLE_ENDIAN
-    ? key
-    : key >>> 24 | key >>> 8 & 0xff00 | key << 8 & 0xff0000 | key << 24;
+  const word = inMemoryOrder(key);
   if (V8) {
     keyPair[0] = word;
     keyPair[1] = word;
-    maskWords64(
-      target as BigUint64Array,
-      shift,
-      source as BigUint64Array,
-      from,
-      to,
-    );
+    maskWideInto(target as BigUint64Array, source as BigUint64Array, from, to);
   } else {
-    maskWords32(
-      target as Int32Array,
-      shift,
-      source as Int32Array,
-      from,
-      to,
-      word,
-    );
+    const targetWords = target as Int32Array;
+    const sourceWords = source as Int32Array;
+    for (let i = from; i < to; i++) targetWords[i] = sourceWords[i]! ^ word;
   }
 }
 
-/** The key is in `keyWord`: as a parameter it would become a BigInt on the heap. */
-function maskWords64(
+/** The key stays in `keyWord`: as a variable or a parameter it may become a BigInt on the heap. */
+function maskWideInto(
   target: BigUint64Array,
-  shift: number,
   source: BigUint64Array,
   from: number,
   to: number,
 ): void {
-  const key = keyWord[0]!;
-  let i = from;
-  for (const last = to - 3; i < last; i += 4) {
-    target[i + shift] = source[i]! ^ key;
-    target[i + shift + 1] = source[i + 1]! ^ key;
-    target[i + shift + 2] = source[i + 2]! ^ key;
-    target[i + shift + 3] = source[i + 3]! ^ key;
-  }
-  for (; i < to; i++) target[i + shift] = source[i]! ^ key;
-}
-
-function maskWords32(
-  target: Int32Array,
-  shift: number,
-  source: Int32Array,
-  from: number,
-  to: number,
-  key: number,
-): void {
-  let i = from;
-  for (const last = to - 3; i < last; i += 4) {
-    target[i + shift] = source[i]! ^ key;
-    target[i + shift + 1] = source[i + 1]! ^ key;
-    target[i + shift + 2] = source[i + 2]! ^ key;
-    target[i + shift + 3] = source[i + 3]! ^ key;
-  }
-  for (; i < to; i++) target[i + shift] = source[i]! ^ key;
+  for (let i = from; i < to; i++) target[i] = source[i]! ^ keyWord[0]!;
 }
 
 /** The whole words inside `length` bytes from `byteOffset` on. */
@@ -228,11 +230,11 @@ export function mask(
   if (length < MIN_WORD_BYTES) return maskBytes(bytes, start, length, key);
   const address = bytes.byteOffset + start;
   const head = toBoundary(address);
-  const words = wordsOf(bytes.buffer, address + head, length - head);
+  const count = Math.floor((length - head) / WORD);
   maskBytes(bytes, start, head, key);
   key = rotateKey(key, head);
-  maskWords(words, 0, words, 0, words.length, key);
-  const done = head + words.length * WORD;
+  maskWords(bytes.buffer, address + head, count, key);
+  const done = head + count * WORD;
   maskBytes(bytes, start + done, length - done, key);
 }
 
@@ -288,7 +290,7 @@ export function maskInto(
   const targetWords = wordsOf(target.buffer, to + head, length - head);
   const sourceWords = wordsOf(source.buffer, from + head, length - head);
   const count = targetWords.length;
-  maskWords(targetWords, 0, sourceWords, 0, count, key);
+  maskWordsInto(targetWords, sourceWords, 0, count, key);
   const done = head + count * WORD;
   maskBytesInto(
     target,
@@ -452,7 +454,13 @@ class Scanned {
     key = rotateKey(key, head);
     const from = (payloadStart + head - base) / WORD;
     const count = Math.floor((payloadLength - head) / WORD);
-    maskWords(this.targetWords, 0, this.sourceWords, from, from + count, key);
+    maskWordsInto(
+      this.targetWords,
+      this.sourceWords,
+      from,
+      from + count,
+      key,
+    );
     const done = head + count * WORD;
     maskBytesInto(
       target,
