@@ -80,6 +80,7 @@ class Peer {
       deflateThreshold: 0, // short messages, too, as they may have come compressed
       maxPayloadLength: 64 * 1024 * 1024,
       maxFragments: 128 * 1024,
+      inPlace: true, // sockets hand over fresh memory with every chunk
     });
     this.#connection = connection;
     this.#handshake = new Uint8Array(0);
