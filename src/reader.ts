@@ -74,21 +74,29 @@ const DEFAULT_RULES: Rules = {
   inPlace: false,
 };
 
+const SERVER_RULES: Rules = { ...DEFAULT_RULES, flags: EXPECT_MASK };
+const CLIENT_RULES: Rules = { ...DEFAULT_RULES, flags: EXPECT_NO_MASK };
+
 function rulesOf(options: ReadOptions | undefined): Rules {
   if (options === undefined) return DEFAULT_RULES;
   checkOptions(options, "options");
+  const { maxPayloadLength, allowRsv1, checks, inPlace } = options;
   const role = checkRole(options.role);
+  if (
+    role !== undefined && maxPayloadLength === undefined &&
+    allowRsv1 === undefined && checks === undefined && inPlace === undefined
+  ) return role === "server" ? SERVER_RULES : CLIENT_RULES;
   return {
     flags: (role === "server" ? EXPECT_MASK : 0) |
       (role === "client" ? EXPECT_NO_MASK : 0) |
-      (checkFlag(options.allowRsv1, "allowRsv1", false) ? ALLOW_RSV1 : 0) |
-      (checkStrict(options.checks) ? 0 : NO_CHECKS),
+      (checkFlag(allowRsv1, "allowRsv1", false) ? ALLOW_RSV1 : 0) |
+      (checkStrict(checks) ? 0 : NO_CHECKS),
     maxPayloadLength: checkCount(
-      options.maxPayloadLength,
+      maxPayloadLength,
       "maxPayloadLength",
       DEFAULT_RULES.maxPayloadLength,
     ),
-    inPlace: checkFlag(options.inPlace, "inPlace", false),
+    inPlace: checkFlag(inPlace, "inPlace", false),
   };
 }
 
