@@ -152,15 +152,9 @@ async function runWay(way: Way, dir: string): Promise<void> {
     [...way.emulator ?? [], program, ...(way.library ? [library] : [])],
     { WINEPREFIX: `${dir}/wine`, WINEDEBUG: "-all" },
   );
-  const counts = /(\d+) passed, (\d+) failed\s*$/.exec(result.text);
-  if (counts) {
-    passed += Number(counts[1]);
-    failed += Number(counts[2]);
-  }
-  if (!counts || !result.ok) {
-    check(Number(counts?.[2]) > 0, `${way.name} did not end well`);
-    console.log(result.text);
-  }
+  // Each program makes millions of checks; here it is one, that all of them hold.
+  const good = result.ok && /^[1-9]\d* passed, 0 failed$/m.test(result.text);
+  check(good, `${way.name}\n${result.text}`);
   if (way.kernels) {
     const kernels = [...result.text.matchAll(/^kernel (\d+)/gm)].map((m) =>
       m[1]
