@@ -39,7 +39,7 @@ export async function openKernel(
   const program = join(directory, "bench");
   const built = spawnSync(compiler, [
     "-O2",
-    join(root, "native/bench.c"),
+    join(root, "benches/kernel.c"),
     "-o",
     program,
     "-ldl",

@@ -1,7 +1,7 @@
 /*
  * Times the library called from C, the limit for every caller above it:
  *
- *   cc -O2 native/bench.c -o bench -ldl
+ *   cc -O2 benches/kernel.c -o bench -ldl
  *   ./bench path/to/library.so [kernel bit]
  *
  * Reads one command per line and answers each with one line, so that a caller
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "wsframe.h"
+#include "../native/wsframe.h"
 
 enum {
   MAX_BYTES = 64 << 20,
