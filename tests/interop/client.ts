@@ -11,7 +11,7 @@ import {
 } from "@wsframe/wsframe/connection";
 
 /** Milliseconds after which a client that waits gives up. */
-const LIMIT = 30_000;
+const LIMIT = 60_000;
 
 export class Client {
   readonly socket: Socket;

@@ -9,7 +9,7 @@ export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url));
 const MODULES = `${ROOT}.cache/runtimes/node_modules/`;
 
 /** Milliseconds after which a program is stopped, whatever it does. */
-const LIMIT = 60_000;
+const LIMIT = 120_000;
 /** Milliseconds that one has to end by itself. */
 const GRACE = 5_000;
 
