@@ -494,7 +494,10 @@ export class FrameReader implements Iterable<Frame> {
       throw new TypeError("Cannot push a chunk: the stream has ended");
     }
     if (this.#error !== null || chunk.length === 0) return this;
-    if (this.#at === this.#end && this.#row === this.#rowEnd) {
+    if (
+      this.#at === this.#end && this.#row === this.#rowEnd &&
+      this.#queueAt === this.#queue.length
+    ) {
       this.#setChunk(chunk, false);
     } else {
       this.#copyUnread();
@@ -714,8 +717,20 @@ export class FrameReader implements Iterable<Frame> {
       this.#plainStart = 0;
       this.#plainOwned = true;
     }
+    if (
+      fault === 0 && length === remaining && !this.#partial &&
+      this.#rowEnd <= table.length - SCAN_ROW_WORDS
+    ) this.#keepRest(own);
     this.#show(SCAN_ROWS);
     return true;
+  }
+
+  /** Takes the incomplete frame at the end, so that the chunk is free once its frames were read. */
+  #keepRest(own: boolean): void {
+    if (this.#at === this.#end) return;
+    this.#open = true;
+    this.#openOffset = this.#offset + this.#at;
+    this.#feed(own);
   }
 
   /** Whether the first frame is complete within `length` bytes, so that a scan will need memory. */

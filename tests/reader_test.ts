@@ -31,6 +31,9 @@ import {
 
 const ways = Object.keys(WAYS) as Way[];
 
+/** The ways in which long inputs are read byte by byte. */
+const BYTE_WAYS: Way[] = ["iterator", "cursor", "partial iterator"];
+
 /** What a vector of frames.json expects. */
 function expectedOf(vector: typeof frameCases[number]): Outcome {
   let byteOffset = 0;
@@ -79,6 +82,9 @@ describe("FrameReader", () => {
         const bytes = bytesOf(vector.chunks);
         const expected = expectedOf(vector);
         for (const cut of everyCut(bytes)) {
+          // 65536 chunks in every way take minutes, and three ways show the same.
+          const many = cut.chunks.length > 1024;
+          if (many && !BYTE_WAYS.includes(way)) continue;
           assertEquals(
             readAll(way, vector.options, cut.chunks),
             expected,
@@ -340,6 +346,31 @@ describe("FrameReader", () => {
     assertEquals(frames.map(({ payload }) => hex(payload)), payloads.map(hex));
   });
 
+  itOnEachBackend(
+    "needs a chunk no longer than until its frames were read",
+    () => {
+      const { bytes, payloads } = session(21, 60, 3000);
+      const reader = new FrameReader({ role: "server" });
+      const got: string[] = [];
+      for (let at = 0; at < bytes.length; at += 4000) {
+        const chunk = bytes.slice(at, at + 4000);
+        // Just as many steps as there are frames, so that none tells that there is no more.
+        let frames = 0;
+        const counter = new FrameReader().push(
+          bytes.slice(0, at + chunk.length),
+        );
+        while (counter.advance()) frames++;
+        reader.push(chunk);
+        while (got.length < frames) {
+          assert(reader.advance());
+          got.push(hex(reader.payload));
+        }
+        chunk.fill(0xee);
+      }
+      assertEquals(got, payloads.map(hex));
+    },
+  );
+
   it("gives views into the chunk in place", () => {
     const chunk = writeFrame({ opcode: 2, payload: new Uint8Array(100) }, {
       role: "client",
@@ -390,6 +421,18 @@ describe("FrameReader", () => {
       if (got.length === 2) reader.push(bytesOf("65"));
     }
     assertEquals(got, ["61", "62", "63", "64", "65"]);
+  });
+
+  it("keeps the order of chunks that wait", () => {
+    const reader = new FrameReader();
+    reader.push(bytesOf("810161810162")).push(bytesOf("810163"));
+    assert(reader.advance() && reader.advance());
+    // All of the first chunk was read, the second was not looked at yet.
+    reader.push(bytesOf("810164"));
+    assertEquals(
+      [...reader].map(({ payload }) => hex(payload)),
+      ["63", "64"],
+    );
   });
 
   it("goes on where an iteration stopped", () => {
