@@ -69,7 +69,10 @@ export function readClosePayload(
   decoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   try {
     // A copy, because TextDecoder refuses shared memory in some engines.
-    return { code, reason: decoder.decode(payload.slice(2)) };
+    return {
+      code,
+      reason: decoder.decode(new Uint8Array(payload).subarray(2)),
+    };
   } catch {
     throw new FrameError("WS_ERR_INVALID_UTF8", 0);
   }

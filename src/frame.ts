@@ -127,9 +127,15 @@ export interface Frame {
   rsv3: boolean;
   /** What the payload is. */
   opcode: Opcode;
-  /** The payload, unmasked; under `partial` the piece of it that arrived. */
+  /**
+   * The payload, unmasked; under `partial` the piece of it that arrived. Its buffer may hold
+   * other payloads too: copy it before you transfer its buffer.
+   */
   payload: Uint8Array;
-  /** The four bytes of the masking key, or null when the MASK bit was 0. */
+  /**
+   * The four bytes of the masking key, or null when the MASK bit was 0. A getter, which a
+   * spread or `structuredClone` of the frame leaves out.
+   */
   readonly maskKey: Uint8Array | null;
   /** Where the frame's first byte stands in the stream read so far, in bytes. */
   byteOffset: number;

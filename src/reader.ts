@@ -204,6 +204,16 @@ export function readFrame(
   };
 }
 
+/**
+ * The same bytes as a Uint8Array and nothing more: a Buffer's `slice` does not copy, and
+ * a subclass may do anything.
+ */
+function plain(bytes: Uint8Array): Uint8Array {
+  return Object.getPrototypeOf(bytes) === Uint8Array.prototype
+    ? bytes
+    : view(bytes, 0, bytes.length);
+}
+
 function view(bytes: Uint8Array, start: number, length: number): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset + start, length);
 }
@@ -368,8 +378,9 @@ class FrameIterator implements IterableIterator<Frame> {
  *
  * A pushed chunk must stay as it is until its frames were read, or until the next
  * `push`, which copies what was not read (so pushing from inside an iteration is
- * fine). Small payloads of the iterator share one block of memory per chunk, 64 KiB at
- * most: keeping one of them keeps the block.
+ * fine). Payloads of the iterator may share memory with others, 64 KiB at most, as
+ * Node's buffers do: keeping one keeps the block, and one is to be copied before its
+ * buffer is transferred.
  *
  * @example The iterator
  * ```ts
@@ -494,6 +505,7 @@ export class FrameReader implements Iterable<Frame> {
       throw new TypeError("Cannot push a chunk: the stream has ended");
     }
     if (this.#error !== null || chunk.length === 0) return this;
+    chunk = plain(chunk);
     if (
       this.#at === this.#end && this.#row === this.#rowEnd &&
       this.#queueAt === this.#queue.length
@@ -519,7 +531,7 @@ export class FrameReader implements Iterable<Frame> {
   #copyUnread(): void {
     const last = this.#queue.length - 1;
     if (last >= this.#queueAt) {
-      this.#queue[last] = this.#queue[last]!.slice();
+      this.#queue[last] = new Uint8Array(this.#queue[last]!);
       return;
     }
     if (this.#copied) return;

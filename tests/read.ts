@@ -77,8 +77,11 @@ function pieceOf(frame: Frame, payload: Uint8Array): Piece {
 }
 
 function iterate(reader: FrameReader, into: Piece[]): void {
-  // The payload itself is kept, so that a later change of it would show.
-  for (const frame of reader) into.push(pieceOf(frame, frame.payload));
+  for (const frame of reader) {
+    if (frame.payload.constructor !== Uint8Array) fail("No plain Uint8Array");
+    // The payload itself is kept, so that a later change of it would show.
+    into.push(pieceOf(frame, frame.payload));
+  }
 }
 
 function step(reader: FrameReader, into: Piece[]): void {

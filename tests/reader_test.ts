@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { describe, it } from "node:test";
 import {
   assert,
@@ -409,6 +410,40 @@ describe("FrameReader", () => {
       for (const frame of reader) got.push(hex(frame.payload));
       assertEquals(got, payloads.map(hex), way);
       assertEquals(reader.bufferedBytes, 0);
+    }
+  });
+
+  itOnEachBackend("reads Buffers as it reads any bytes", () => {
+    for (const role of ["client", "server"] as const) {
+      const { bytes, payloads } = session(22, 40, 3000);
+      const plain = role === "server" ? bytes : concat(
+        payloads.map((payload) => writeFrame({ opcode: 2, payload })),
+      );
+      for (const way of ways) {
+        for (const size of [100, 5000]) {
+          const chunks = [];
+          for (let at = 0; at < plain.length; at += size) {
+            chunks.push(Buffer.from(plain.slice(at, at + size)));
+          }
+          assertEquals(
+            readAll(way, { role }, chunks).frames.map(({ payload }) => payload),
+            payloads.map(hex),
+          );
+        }
+      }
+      // Several wait, each in memory that is used again.
+      const reader = new FrameReader({ role });
+      let before = Buffer.alloc(0);
+      for (let at = 0; at < plain.length; at += 500) {
+        const chunk = Buffer.from(plain.slice(at, at + 500));
+        reader.push(chunk);
+        before.fill(0xee);
+        before = chunk;
+      }
+      assertEquals(
+        [...reader].map(({ payload }) => hex(payload)),
+        payloads.map(hex),
+      );
     }
   });
 
