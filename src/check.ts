@@ -147,16 +147,26 @@ const typedArrayTag = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )!.get!;
 
-/** Throws unless `value` is a Uint8Array (a Buffer is one; so is one of another realm). */
-export function checkBytes(value: unknown, name: string): void {
+/**
+ * Throws unless `value` is a Uint8Array (a Buffer is one; so is one of another realm).
+ * `expected` says what else the caller takes.
+ */
+export function checkBytes(
+  value: unknown,
+  name: string,
+  expected: string = "a Uint8Array",
+): void {
   if (
     !(value instanceof Uint8Array) && typedArrayTag.call(value) !== "Uint8Array"
   ) {
     throw new TypeError(
-      `Expected '${name}' to be a Uint8Array, got ${shown(value)}`,
+      `Expected '${name}' to be ${expected}, got ${shown(value)}`,
     );
   }
 }
+
+/** What can be a payload. */
+export const TEXT_OR_BYTES = "a string or a Uint8Array";
 
 /** Throws unless `value` is an object to read options from. */
 export function checkOptions(value: unknown, name: string): void {
@@ -182,14 +192,12 @@ export function checkFlag(
   return value;
 }
 
-/** An optional whole number from 0 to `max` (2^53 - 1 unless told). */
-export function checkCount(
+/** A whole number from 0 to `max` (2^53 - 1 unless told). */
+export function checkLength(
   value: unknown,
   name: string,
-  fallback: number,
   max: number = Number.MAX_SAFE_INTEGER,
 ): number {
-  if (value === undefined) return fallback;
   if (typeof value !== "number") {
     throw new TypeError(
       `Expected '${name}' to be a number, got ${shown(value)}`,
@@ -201,6 +209,16 @@ export function checkCount(
     );
   }
   return value;
+}
+
+/** The same where it is optional. */
+export function checkCount(
+  value: unknown,
+  name: string,
+  fallback: number,
+  max?: number,
+): number {
+  return value === undefined ? fallback : checkLength(value, name, max);
 }
 
 function checkWord(

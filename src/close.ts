@@ -98,7 +98,10 @@ export function readClosePayload(
  * assertEquals(writeFrame({ opcode: 8, payload }).length, 7);
  * ```
  */
-export function writeClosePayload(code?: number, reason?: string): Uint8Array {
+export function writeClosePayload(
+  code?: number,
+  reason?: string,
+): Uint8Array<ArrayBuffer> {
   if (reason !== undefined && typeof reason !== "string") {
     throw new TypeError(
       `Expected 'reason' to be a string, got ${shown(reason)}`,

@@ -38,12 +38,12 @@ export function nextMaskKey(): number {
  * assertEquals(bytes.subarray(2, 6), maskKey);
  * ```
  */
-export function generateMaskKey(): Uint8Array {
+export function generateMaskKey(): Uint8Array<ArrayBuffer> {
   return keyBytes(nextMaskKey());
 }
 
 /** The four bytes of a key that travels as a number. */
-export function keyBytes(key: number): Uint8Array {
+export function keyBytes(key: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(4);
   bytes[0] = key;
   bytes[1] = key >>> 8;

@@ -16,7 +16,7 @@ const BLOCK_LENGTH = 0x10000;
 const MAX_SHARED_LENGTH = 0x4000;
 
 interface BufferConstructor {
-  allocUnsafeSlow(length: number): Uint8Array;
+  allocUnsafeSlow(length: number): Uint8Array<ArrayBuffer>;
 }
 
 /**
@@ -27,21 +27,21 @@ const unsafe: BufferConstructor | undefined =
   (globalThis as { Buffer?: BufferConstructor }).Buffer;
 
 /** Memory of its own, not cleared where the engine allows that. */
-export function allocateBlock(length: number): Uint8Array {
+export function allocateBlock(length: number): Uint8Array<ArrayBuffer> {
   if (unsafe === undefined || typeof unsafe.allocUnsafeSlow !== "function") {
     return new Uint8Array(length);
   }
   return new Uint8Array(unsafe.allocUnsafeSlow(length).buffer, 0, length);
 }
 
-let block: ArrayBufferLike = new ArrayBuffer(0);
+let block: ArrayBuffer = new ArrayBuffer(0);
 let used = 0;
 
 /** Up to this length JavaScriptCore has typed arrays that cost no more than an object, in bytes. */
 export const MAX_SMALL_LENGTH = 1000;
 
 /** Memory for one result; in V8 small ones share blocks of 64 KiB. */
-export function allocate(length: number): Uint8Array {
+export function allocate(length: number): Uint8Array<ArrayBuffer> {
   if (!V8 && length <= MAX_SMALL_LENGTH) return new Uint8Array(length);
   if (length > MAX_SHARED_LENGTH) return allocateBlock(length);
   // byteLength is 0 after somebody transferred the block away.

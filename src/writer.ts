@@ -6,12 +6,13 @@
 
 import {
   checkBytes,
-  checkCount,
   checkFlag,
+  checkLength,
   checkOptions,
   checkRole,
   checkStrict,
   shown,
+  TEXT_OR_BYTES,
 } from "./check.ts";
 import { checkCloseCode, writeClosePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
@@ -193,14 +194,16 @@ function encode(text: string): Uint8Array {
   return (encoder ??= new TextEncoder()).encode(text);
 }
 
-const NOTHING: Uint8Array = new Uint8Array(0);
+const NOTHING: Uint8Array<ArrayBuffer> = new Uint8Array(0);
 
 /** The payload as bytes. */
 function payloadOf(frame: FrameInit): Uint8Array {
   const { payload } = frame;
   if (payload === undefined) return NOTHING;
   if (typeof payload === "string") return encode(payload);
-  if (!(payload instanceof Uint8Array)) checkBytes(payload, "payload");
+  if (!(payload instanceof Uint8Array)) {
+    checkBytes(payload, "payload", TEXT_OR_BYTES);
+  }
   return payload;
 }
 
@@ -226,10 +229,9 @@ export function frameByteLength(
   payloadLength: number,
   masked: boolean,
 ): number {
-  checkCount(
-    payloadLength ?? null,
+  checkLength(
+    payloadLength,
     "payloadLength",
-    0,
     Number.MAX_SAFE_INTEGER - MAX_HEADER_LENGTH,
   );
   return payloadLength +
@@ -258,7 +260,7 @@ export function frameByteLength(
 export function writeFrame(
   frame: FrameInit,
   options?: WriteOptions,
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   checkOptions(frame, "frame");
   const rules = rulesOf(options);
   const first = firstByteOf(frame, rules.strict);
@@ -356,11 +358,11 @@ function putFrame(
 export function writeFrameHeader(
   header: FrameInit & { payloadLength: number },
   options?: WriteOptions,
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   checkOptions(header, "header");
   const { strict, masked, key } = rulesOf(options);
   const first = firstByteOf(header, strict);
-  const length = checkCount(header.payloadLength ?? null, "payloadLength", 0);
+  const length = checkLength(header.payloadLength, "payloadLength");
   if (strict) checkControlLength(first, length);
   const target = allocate(headerLengthOf(length, masked));
   putHeader(
@@ -387,7 +389,7 @@ const MIN_SPARE_LENGTH = 0x400;
 const MAX_UNITS = 48;
 
 /** Room in a block that no writer uses now: a writer without output holds no memory. */
-let spare: Uint8Array = NOTHING;
+let spare: Uint8Array<ArrayBuffer> = NOTHING;
 
 /** Set by FrameWriter: what Connection uses to write without building a FrameInit. */
 export let appendFrame: (
@@ -421,7 +423,7 @@ export let appendText: (
  */
 export class FrameWriter {
   readonly #rules: Rules;
-  #block: Uint8Array = NOTHING;
+  #block: Uint8Array<ArrayBuffer> = NOTHING;
   /** What was written and not taken: `#start` to `#at` in the block. */
   #start = 0;
   #at = 0;
@@ -529,7 +531,7 @@ export class FrameWriter {
    * results of other calls, as Node's buffers do: copy before you transfer their buffer
    * @throws {TypeError} When the memory was transferred meanwhile
    */
-  take(): Uint8Array {
+  take(): Uint8Array<ArrayBuffer> {
     const block = this.#block;
     if (this.#start === this.#at) return new Uint8Array(0);
     if (block.length < this.#at) throw transferred();

@@ -13,6 +13,7 @@ import {
   checkOptions,
   checkRole,
   shown,
+  TEXT_OR_BYTES,
 } from "../check.ts";
 import { isValidCloseCode, readClosePayload } from "../close.ts";
 import { FrameError, type FrameErrorCode } from "../errors.ts";
@@ -279,12 +280,14 @@ export class Connection {
     if (
       options === undefined && this.#sending === 0 && this.#deflate === null
     ) {
-      if (typeof data === "string") this.#writer.text(data);
-      else this.#writer.binary(data);
-      return;
+      if (typeof data === "string") return this.#writer.text(data);
+      if (!(data instanceof Uint8Array)) {
+        checkBytes(data, "data", TEXT_OR_BYTES);
+      }
+      return this.#writer.binary(data);
     }
     const opcode = typeof data === "string" ? TEXT : BINARY;
-    if (opcode === BINARY) checkBytes(data, "data");
+    if (opcode === BINARY) checkBytes(data, "data", TEXT_OR_BYTES);
     const fin = checkFlag(options?.fin, "fin", true);
     const compress = options?.compress;
     checkFlag(compress, "compress", true);
@@ -379,9 +382,10 @@ export class Connection {
    * Takes the bytes to write to the transport: everything sent and answered since the
    * last call.
    *
-   * @returns The bytes, which are the caller's from now on
+   * @returns The bytes, which are the caller's from now on. Their buffer may hold other
+   * output too: copy them before you transfer it
    */
-  takeOutput(): Uint8Array {
+  takeOutput(): Uint8Array<ArrayBuffer> {
     return this.#writer.take();
   }
 

@@ -86,7 +86,7 @@ const RESERVED: readonly string[] = [
  */
 export function createUpgradeRequest(
   init: UpgradeRequestInit,
-): { bytes: Uint8Array; key: string } {
+): { bytes: Uint8Array<ArrayBuffer>; key: string } {
   checkOptions(init, "init");
   const { host, path = "/", origin, protocols = [], headers = {} } = init;
   checkVisible("host", host, /^[A-Za-z0-9\-._~%!$&'()*+;=:[\]]+$/);

@@ -221,7 +221,7 @@ function checkVersion(version: string): void {
 export async function acceptUpgrade(
   request: UpgradeRequest | Request | ParsedRequest,
   options: AcceptOptions = {},
-): Promise<Upgrade & { bytes: Uint8Array }> {
+): Promise<Upgrade & { bytes: Uint8Array<ArrayBuffer> }> {
   const field = fieldsOf(request);
   checkOptions(options, "options");
   const wanted = deflateParameters(options.deflate);
@@ -362,7 +362,7 @@ export function rejectUpgrade(
   status: number,
   headers: Record<string, string> = {},
   body = "",
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   if (checkCount(status ?? null, "status", 0, 599) < 300) {
     throw new RangeError(
       `Expected 'status' to be from 300 to 599, got ${status}`,

@@ -256,7 +256,7 @@ export function writeHead(
 }
 
 /** The bytes of a head that {@linkcode writeHead} wrote: Latin-1. */
-export function headBytes(head: string): Uint8Array {
+export function headBytes(head: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(head.length);
   for (let i = 0; i < head.length; i++) bytes[i] = head.charCodeAt(i);
   return bytes;
