@@ -6,8 +6,11 @@
  */
 
 import { join } from "node:path";
-import { compile, type TopLevelSpec } from "vega-lite";
-import * as vega from "vega";
+// Named here and not in deno.json: who draws no chart need not install sixty packages.
+// deno-lint-ignore no-import-prefix
+import { compile, type TopLevelSpec } from "npm:vega-lite@6.5.0";
+// deno-lint-ignore no-import-prefix
+import * as vega from "npm:vega@6.4.0";
 import type { Run, Saved } from "./run.ts";
 import { ROOT } from "./runtimes.ts";
 
