@@ -23,7 +23,7 @@ import {
 } from "./runner/runtimes.ts";
 
 /** Seconds after which a test file is stopped and counts as failed. */
-const LIMIT = 300;
+const LIMIT = 600;
 
 interface Options {
   runtimes: readonly RuntimeId[];
@@ -175,9 +175,15 @@ function scheduler(): <T>(job: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** Shows on a terminal how far the run is. */
+/** Shows how far the run is: all the time on a terminal, at every tenth elsewhere. */
 function progress(done: number, all: number): void {
-  if (!Deno.stdout.isTerminal()) return;
+  if (!Deno.stdout.isTerminal()) {
+    const tenth = (count: number) => Math.floor(10 * count / all);
+    if (tenth(done) > tenth(done - 1) && done < all) {
+      console.log(`${done} of ${all} files`);
+    }
+    return;
+  }
   const line = done < all ? `${done} of ${all} files` : "";
   Deno.stdout.writeSync(new TextEncoder().encode(`\r\x1b[K${line}`));
 }
