@@ -382,13 +382,10 @@ const BLOCK_LENGTH = 0x10000;
 /** The largest block that is taken in expectation of as much output as last time, in bytes. */
 const MAX_EXPECTED_LENGTH = 0x100000;
 
-/** Less room than this is not worth passing on, in bytes. */
-const MIN_SPARE_LENGTH = 0x400;
-
 /** Text up to so many UTF-16 units is written unit by unit; above, `encodeInto` is quicker. */
 const MAX_UNITS = 48;
 
-/** Room in a block that no writer uses now: a writer without output holds no memory. */
+/** A block that no writer uses now: a writer without output holds no memory. */
 let spare: Uint8Array<ArrayBuffer> = NOTHING;
 
 /** Set by FrameWriter: what Connection uses to write without building a FrameInit. */
@@ -424,11 +421,10 @@ export let appendText: (
 export class FrameWriter {
   readonly #rules: Rules;
   #block: Uint8Array<ArrayBuffer> = NOTHING;
-  /** What was written and not taken: `#start` to `#at` in the block. */
-  #start = 0;
+  /** How much of the block is written. */
   #at = 0;
-  /** What the last `take` took, in bytes: a block of that size needs not grow the next time. */
-  #taken = 0;
+  /** How long a block should be to hold as much as was taken last, in bytes. */
+  #expected = BLOCK_LENGTH;
 
   /**
    * Makes a writer without output.
@@ -442,7 +438,7 @@ export class FrameWriter {
 
   /** How many bytes were written since the last `take`. */
   get bufferedBytes(): number {
-    return this.#at - this.#start;
+    return this.#at;
   }
 
   /**
@@ -527,23 +523,26 @@ export class FrameWriter {
   /**
    * Takes what was written since the last `take`.
    *
-   * @returns The bytes, which are the caller's from now on. They share memory with
-   * results of other calls, as Node's buffers do: copy before you transfer their buffer
-   * @throws {TypeError} When the memory was transferred meanwhile
+   * @returns The bytes, which are the caller's from now on, with their buffer
    */
   take(): Uint8Array<ArrayBuffer> {
+    const length = this.#at;
+    if (length === 0) return new Uint8Array(0);
     const block = this.#block;
-    if (this.#start === this.#at) return new Uint8Array(0);
-    if (block.length < this.#at) throw transferred();
-    const taken = block.subarray(this.#start, this.#at);
-    const room = block.length - this.#at;
-    if (room >= MIN_SPARE_LENGTH && room > spare.length) {
-      spare = block.subarray(this.#at);
-    }
-    this.#taken = Math.min(taken.length, MAX_EXPECTED_LENGTH);
     this.#block = NOTHING;
-    this.#start = 0;
     this.#at = 0;
+    const expected = length + (length >> 3);
+    this.#expected = Math.min(
+      Math.max(expected, BLOCK_LENGTH),
+      MAX_EXPECTED_LENGTH,
+    );
+    // A block that is full enough is given away; of another a copy costs less than a block.
+    if (2 * length >= block.length) {
+      return new Uint8Array(block.buffer, 0, length);
+    }
+    const taken = allocateBlock(length);
+    maskRangeInto(taken, 0, block, 0, length, 0);
+    if (block.length <= MAX_EXPECTED_LENGTH) spare = block;
     return taken;
   }
 
@@ -553,25 +552,19 @@ export class FrameWriter {
     this.#append(first, payload, 0, payload.length);
   }
 
-  /** Makes room for `length` bytes more. */
-  #reserve(length: number): void {
-    const written = this.#at - this.#start;
-    if (written === 0 && length <= spare.length) {
+  /** Makes room for `length` bytes behind the first `kept`. */
+  #reserve(length: number, kept: number): void {
+    const needed = kept + length;
+    if (kept === 0 && needed <= spare.length) {
       this.#block = spare;
       spare = NOTHING;
-      this.#start = 0;
-      this.#at = 0;
       return;
     }
-    const old = this.#block;
-    if (old.length < this.#at) throw transferred();
     const block = allocateBlock(
-      Math.max(BLOCK_LENGTH, this.#taken, written + Math.max(written, length)),
+      Math.max(this.#expected, needed, kept === 0 ? 0 : 2 * kept),
     );
-    maskRangeInto(block, 0, old, this.#start, written, 0);
+    maskRangeInto(block, 0, this.#block, 0, kept, 0);
     this.#block = block;
-    this.#start = 0;
-    this.#at = written;
   }
 
   #append(
@@ -582,7 +575,7 @@ export class FrameWriter {
   ): void {
     const headerLength = headerLengthOf(length, this.#rules.masked);
     const size = headerLength + length;
-    if (this.#block.length - this.#at < size) this.#reserve(size);
+    if (this.#block.length - this.#at < size) this.#reserve(size, this.#at);
     putFrame(
       this.#block,
       this.#at,
@@ -601,7 +594,7 @@ export class FrameWriter {
     const { masked } = this.#rules;
     const units = text.length;
     if (this.#block.length - this.#at < units + MAX_HEADER_LENGTH) {
-      this.#reserve(units + MAX_HEADER_LENGTH);
+      this.#reserve(units + MAX_HEADER_LENGTH, this.#at);
     }
     const guess = headerLengthOf(units, masked);
     const start = this.#at + guess;
@@ -631,20 +624,11 @@ export class FrameWriter {
       this.#block.subarray(this.#at + offset),
     );
     // The header may turn out longer than was guessed, which needs room behind.
-    const room = MAX_HEADER_LENGTH;
-    if (
-      read < text.length ||
-      this.#block.length - this.#at - offset - written < room
-    ) {
-      const at = this.#at;
-      this.#at = at + offset + written;
-      this.#reserve(3 * (text.length - read) + room);
-      this.#at -= offset + written;
+    const end = this.#at + offset + written;
+    if (read < text.length || this.#block.length - end < MAX_HEADER_LENGTH) {
+      this.#reserve(3 * (text.length - read) + MAX_HEADER_LENGTH, end);
       const rest = read === 0 ? text : text.slice(read);
-      written += encoder.encodeInto(
-        rest,
-        this.#block.subarray(this.#at + offset + written),
-      ).written;
+      written += encoder.encodeInto(rest, this.#block.subarray(end)).written;
     }
     return written;
   }
@@ -654,12 +638,6 @@ export class FrameWriter {
       writer.#append(first, payload, start, length);
     appendText = (writer, first, text) => writer.#text(first, text);
   }
-}
-
-function transferred(): TypeError {
-  return new TypeError(
-    "Cannot go on writing: the memory was transferred with bytes taken before",
-  );
 }
 
 /** Writes ASCII unit by unit; -1 when the text is not ASCII. */

@@ -382,8 +382,7 @@ export class Connection {
    * Takes the bytes to write to the transport: everything sent and answered since the
    * last call.
    *
-   * @returns The bytes, which are the caller's from now on. Their buffer may hold other
-   * output too: copy them before you transfer it
+   * @returns The bytes, which are the caller's from now on, with their buffer
    */
   takeOutput(): Uint8Array<ArrayBuffer> {
     return this.#writer.take();
