@@ -313,7 +313,8 @@ let spareStage: Uint8Array = NOTHING;
 
 function takeStage(length: number): Uint8Array {
   const stage = spareStage;
-  if (stage.length < length) {
+  // One that is much too long would let few bytes hold much memory.
+  if (stage.length < length || stage.length > 4 * length) {
     return allocateBlock(Math.max(length, MIN_STAGE_LENGTH));
   }
   spareStage = NOTHING;
@@ -549,8 +550,9 @@ export class FrameReader implements Iterable<Frame> {
     const chunk = this.#queue[this.#queueAt]!;
     this.#queue[this.#queueAt++] = NOTHING;
     const copied = this.#queueAt < this.#queue.length;
-    if (!copied) {
-      this.#queue = [];
+    // Half of it read: what is read goes, so that it stays linear and does not grow for ever.
+    if (2 * this.#queueAt >= this.#queue.length) {
+      this.#queue.splice(0, this.#queueAt);
       this.#queueAt = 0;
     }
     this.#queuedBytes -= chunk.length;
@@ -562,7 +564,7 @@ export class FrameReader implements Iterable<Frame> {
    * Moves the cursor to the next frame (under `partial`: piece).
    *
    * @returns Whether there is one; false: more bytes are needed. What the cursor shows
-   * lives until the next `advance` or `push`
+   * lives until the next `advance`, `push`, `end` or `reset`
    * @throws {FrameError} When the stream breaks a rule there
    */
   advance(): boolean {
@@ -606,7 +608,7 @@ export class FrameReader implements Iterable<Frame> {
     if (this.#error !== null) throw this.#error;
     if (this.#fault !== 0) this.#fail(this.#fault, this.#offset + this.#at);
     for (;;) {
-      if (this.#at === this.#end && !this.#nextChunk()) {
+      if (this.#at >= this.#end && !this.#nextChunk()) {
         this.#rest();
         if (this.#ended && this.#open) this.#fail(0, this.#openOffset);
         return false;

@@ -740,4 +740,30 @@ describe("properties", () => {
       { seed, numRuns: 2000 },
     );
   });
+
+  it("tells the end even when a chunk was taken away before it was read", () => {
+    const connection = new Connection({ role: "client" });
+    const chunk = bytesOf("810161".repeat(3));
+    const events = connection.receive(chunk);
+    structuredClone(chunk, { transfer: [chunk.buffer] });
+    assertThrows(() => [...events], TypeError, "shorter");
+    assertThrows(() => connection.receiveEnd(), TypeError, "shorter");
+    assertEquals<unknown>(
+      [...connection.receiveEnd()].map(({ type }) => type),
+      ["close"],
+    );
+    assertEquals(connection.state, "closed");
+  });
+
+  it("keeps many events that nobody asked for, in order", () => {
+    const connection = new Connection({ role: "client" });
+    const pings = Array.from({ length: 100_000 }, () => "8a00").join("");
+    connection.receive(bytesOf("810161" + pings));
+    const types = Array.from(
+      connection.receive(bytesOf("810162")),
+      (event) => event.type === "text" ? event.data : event.type,
+    );
+    assertEquals(types.length, 100_002);
+    assertEquals([types[0], types[1], types.at(-1)], ["a", "pong", "b"]);
+  });
 });

@@ -149,6 +149,7 @@ export class Connection {
   #unread = false;
   /** Events worked off by a later `receive` before anyone iterated. */
   #queue: ConnectionEvent[] = [];
+  #queueAt = 0;
 
   /** Whether the last message was binary, and so the next ones are likely to be. */
   #binary = false;
@@ -261,9 +262,12 @@ export class Connection {
    * closed before, a `close` event with code 1006
    */
   receiveEnd(): Iterable<ConnectionEvent> {
-    this.#workOff();
-    this.#ended = true;
-    this.#unread = true;
+    try {
+      this.#workOff();
+    } finally {
+      this.#ended = true;
+      this.#unread = true;
+    }
     return this.#events;
   }
 
@@ -396,19 +400,24 @@ export class Connection {
 
   /** Reads to the end of what was received, for an iteration to come. */
   #workOff(): void {
-    if (!this.#unread) return;
-    const queue = this.#queue;
-    this.#queue = [];
-    for (;;) {
-      const event = this.#nextEvent();
-      if (event === undefined) break;
-      queue.push(event);
+    while (this.#unread) {
+      const event = this.#readEvent();
+      if (event !== undefined) this.#queue.push(event);
     }
-    this.#queue = queue;
   }
 
   #nextEvent(): ConnectionEvent | undefined {
-    if (this.#queue.length > 0) return this.#queue.shift();
+    if (this.#queueAt === this.#queue.length) return this.#readEvent();
+    const event = this.#queue[this.#queueAt++];
+    // An index, since `shift` moves all that is behind.
+    if (this.#queueAt === this.#queue.length) {
+      this.#queue = [];
+      this.#queueAt = 0;
+    }
+    return event;
+  }
+
+  #readEvent(): ConnectionEvent | undefined {
     if (!this.#unread) return undefined;
     const reader = this.#reader;
     try {
@@ -421,8 +430,9 @@ export class Connection {
         if (event !== null) return event;
       }
     } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      return this.#failWith(error);
+      if (error instanceof FrameError) return this.#failWith(error);
+      // A chunk that was taken from under us; whatever happens, the end is told.
+      if (!this.#ended) throw error;
     }
     this.#unread = false;
     if (!this.#ended || this.#state === "closed") return undefined;

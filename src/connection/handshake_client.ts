@@ -237,7 +237,7 @@ function checkProtocols(protocols: string[]): void {
       `Expected 'protocols' to be an array, got ${shown(protocols)}`,
     );
   }
-  protocols.forEach(checkProtocol);
+  for (const protocol of protocols) checkProtocol(protocol);
   if (new Set(protocols).size !== protocols.length) {
     throw new RangeError(
       `Expected 'protocols' to differ from each other, got ${
