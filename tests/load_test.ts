@@ -93,6 +93,31 @@ describe("openLibrary()", () => {
     });
   });
 
+  it("uses no directory in which another user may change things", () => {
+    withDirectory((directory) => {
+      const places: [uid: number, mode: number, good: boolean][] = [
+        [1000, 0o700, true],
+        [1000, 0o755, true],
+        [0, 0o1777, true],
+        [0, 0o755, true],
+        [1000, 0o770, false],
+        [0, 0o777, false],
+        [1001, 0o700, false],
+        [1001, 0o1777, false],
+      ];
+      for (const [uid, mode, good] of places) {
+        const system: System = {
+          ...SYSTEM,
+          ownership: () => ({ uid, mode, user: 1000 }),
+        };
+        const open = () =>
+          openLibrary(EMBEDDED, system, [directory], () => "opened");
+        if (good) assertEquals(open(), "opened");
+        else assertThrows(open, Error, "another user");
+      }
+    });
+  });
+
   it("tells the reason for each directory, and leaves nothing in any", () => {
     withDirectory((directory) => {
       const { message } = assertThrows(

@@ -24,6 +24,8 @@ interface DenoNamespace {
   readonly permissions: {
     querySync(descriptor: PermissionQuery): { readonly state: string };
   };
+  uid(): number | null;
+  statSync(path: string): { uid: number | null; mode: number | null };
   makeTempDirSync(options: { dir: string; prefix: string }): string;
   writeFileSync(
     path: string,
@@ -38,9 +40,10 @@ interface DenoNamespace {
 }
 
 interface PermissionQuery {
-  readonly name: "env" | "ffi" | "write";
+  readonly name: "env" | "ffi" | "read" | "sys" | "write";
   readonly path?: string;
   readonly variable?: string;
+  readonly kind?: "uid";
 }
 
 /** Measured by `benches/crossover.ts`: mask 32 B, 18 ns against 19; scan 40 ns against 43. */
@@ -80,6 +83,17 @@ function denoSystem(deno: DenoNamespace): System {
       granted(deno, { name: "env", variable })
         ? deno.env.get(variable)
         : undefined,
+    ownership(path) {
+      if (
+        !granted(deno, { name: "read", path }) ||
+        !granted(deno, { name: "sys", kind: "uid" })
+      ) return undefined;
+      const { uid, mode } = deno.statSync(path);
+      const user = deno.uid();
+      return uid === null || mode === null || user === null
+        ? undefined
+        : { uid, mode, user };
+    },
     makeDirectory: (dir) => deno.makeTempDirSync({ dir, prefix: PREFIX }),
     writeFile: (path, bytes) =>
       deno.writeFileSync(path, bytes, { createNew: true, mode: 0o700 }),

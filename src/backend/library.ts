@@ -6,7 +6,7 @@
 
 /** The functions of native/wsframe.h, over views. Every range lies inside its view. */
 export interface Library {
-  /** The length in bytes, by the property that is safe to rely on here. */
+  /** The length in bytes, whatever the object says of itself. */
   sizeOf(bytes: Uint8Array): number;
   mask(bytes: Uint8Array, start: number, length: number, key: number): void;
   maskInto(
@@ -51,12 +51,23 @@ export interface Symbols {
 }
 
 /**
- * The library behind an FFI. C gets a bare pointer there, so a range is checked against
- * `byteLength`, which tells the truth for an object whose `length` was redefined.
+ * The length in bytes by the getter that every typed array inherits: a property of the
+ * object's own could say anything, and C would believe it.
  */
+const byteLength = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  "byteLength",
+)!.get! as (this: Uint8Array) => number;
+
+/** {@linkcode Library.sizeOf} for every library. */
+export function sizeOf(bytes: Uint8Array): number {
+  return byteLength.call(bytes);
+}
+
+/** The library behind an FFI, where C gets a bare pointer. */
 export function libraryOf(symbols: Symbols): Library {
   return {
-    sizeOf: (bytes) => bytes.byteLength,
+    sizeOf,
     mask: symbols.wsframe_mask,
     maskInto: symbols.wsframe_mask_into,
     scan: (

@@ -19,6 +19,13 @@ export interface System {
   readonly platform: string;
   /** The value of an environment variable, where reading it needs no prompt. */
   environment(name: string): string | undefined;
+  /**
+   * Who owns a directory, with its mode and the user that this process runs as; undefined
+   * where it is not to be known (Windows, or no permission to look).
+   */
+  ownership?(
+    directory: string,
+  ): { uid: number; mode: number; user: number } | undefined;
   /** Makes a new directory in `parent` that only this user may enter (mode 0700); returns its path. */
   makeDirectory(parent: string): string;
   /** Writes a file that must not exist yet. */
@@ -67,12 +74,28 @@ function attempt(action: () => void): void {
   }
 }
 
+/**
+ * Throws where somebody else could put another file in the place of ours between its
+ * writing and its opening: who owns the directory, or, without the sticky bit, who may
+ * write to it.
+ */
+function checkOwnership(directory: string, system: System): void {
+  const owner = system.ownership?.(directory);
+  if (owner === undefined) return;
+  const { uid, mode, user } = owner;
+  const writable = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
+  if (uid !== user && uid !== 0 || writable) {
+    throw new Error("another user may change what is in it");
+  }
+}
+
 function openIn<T>(
   parent: string,
   bytes: Uint8Array,
   system: System,
   open: (path: string) => T,
 ): T {
+  checkOwnership(parent, system);
   const directory = system.makeDirectory(parent);
   const path = `${directory}/wsframe.node`;
   try {

@@ -34,16 +34,17 @@ export function nativeBackend(
     minBytes: minimum.mask,
 
     mask(bytes, start, length, key) {
-      if (start + length > library.sizeOf(bytes)) {
+      // Turned round, so that no number at all is no length either.
+      if (!(start + length <= library.sizeOf(bytes))) {
         portable.mask(bytes, start, length, key);
       } else library.mask(bytes, start, length, key);
     },
 
     maskInto(target, targetStart, source, sourceStart, length, key) {
       if (
-        length < minimum.maskInto ||
-        targetStart + length > library.sizeOf(target) ||
-        sourceStart + length > library.sizeOf(source)
+        !(length >= minimum.maskInto &&
+          targetStart + length <= library.sizeOf(target) &&
+          sourceStart + length <= library.sizeOf(source))
       ) {
         portable.maskInto(
           target,
@@ -68,9 +69,10 @@ export function nativeBackend(
       flags,
       maxPayloadLength,
     ) {
-      return length < minimum.scan || start + length > library.sizeOf(source) ||
-          (target !== null &&
-            targetStart + length > library.sizeOf(target))
+      return !(length >= minimum.scan &&
+          start + length <= library.sizeOf(source) &&
+          (target === null ||
+            targetStart + length <= library.sizeOf(target)))
         ? portable.scan(
           source,
           start,

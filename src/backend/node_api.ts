@@ -12,6 +12,7 @@
 import type { Backend, Candidate } from "./backend.ts";
 import { LIBRARIES } from "./libraries.ts";
 import { candidateDirectories, loadBackend } from "./load.ts";
+import { sizeOf } from "./library.ts";
 import type { Library } from "./library.ts";
 import type { MinimumLengths } from "./native.ts";
 import { processOf, processSystem } from "./process.ts";
@@ -45,7 +46,7 @@ function open(process: Process, path: string): Library {
   }
   return {
     // C checks, too; byteLength costs 8 ns more in Node 20
-    sizeOf: (bytes) => bytes.length,
+    sizeOf,
     mask(bytes, start, length, key) {
       block[0] = start;
       block[1] = length;
@@ -101,7 +102,9 @@ export function openNodeApi(
   if (process.getBuiltinModule === undefined) {
     return "this needs process.getBuiltinModule: Node 20.16, 22.3 or later";
   }
-  if (process.permission?.has("addon") === false) {
+  // Node 20 says no whatever was allowed; there, opening tells.
+  const asks = !process.versions.node?.startsWith("20.");
+  if (asks && process.permission?.has("addon") === false) {
     return "not permitted: the permission model asks for --allow-addons";
   }
   const system = processSystem(process);

@@ -18,9 +18,12 @@ export interface Process {
   /** Node 20.16, Bun 1.2. */
   getBuiltinModule?(name: string): unknown;
   dlopen(module: { exports: unknown }, path: string): void;
+  /** Not on Windows. */
+  getuid?(): number;
 }
 
 interface FileSystem {
+  statSync(path: string): { uid: number; mode: number };
   mkdtempSync(prefix: string): string;
   writeFileSync(
     path: string,
@@ -48,6 +51,12 @@ export function processSystem(process: Process): System {
   return {
     platform: process.platform,
     environment: (name) => process.env[name],
+    ownership(directory) {
+      const user = process.getuid?.();
+      if (user === undefined) return undefined;
+      const { uid, mode } = fs.statSync(directory);
+      return { uid, mode, user };
+    },
     makeDirectory: (parent) => fs.mkdtempSync(`${parent}/${PREFIX}`),
     writeFile: (path, bytes) =>
       fs.writeFileSync(path, bytes, { flag: "wx", mode: 0o700 }),

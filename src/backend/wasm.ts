@@ -16,6 +16,7 @@ import {
 } from "./backend.ts";
 import { decode, messageOf } from "./decode.ts";
 import * as embedded from "./embedded/wasm.ts";
+import { sizeOf } from "./library.ts";
 import type { Library } from "./library.ts";
 import { nativeBackend } from "./native.ts";
 import type { MinimumLengths } from "./native.ts";
@@ -236,7 +237,7 @@ function libraryOf(exports: Exports): Library {
 
   return {
     // a view is made for every range, and the engine makes none that is too long
-    sizeOf: (bytes) => bytes.length,
+    sizeOf,
     mask: (bytes, start, length, key) =>
       maskInto(bytes, start, bytes, start, length, key),
     maskInto,
