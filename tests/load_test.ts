@@ -30,7 +30,7 @@ import {
 import type { System } from "../src/backend/load.ts";
 import * as portable from "../src/backend/portable.ts";
 import { type Process, processSystem } from "../src/backend/process.ts";
-import { selfTest } from "../src/backend/self_test.ts";
+import { selfTest } from "../src/backend/verify.ts";
 
 const SYSTEM: System = processSystem(process as unknown as Process);
 const EMBEDDED = LIBRARIES[`${process.platform}-${process.arch}`]!;

@@ -9,7 +9,7 @@
 import type { Backend, BackendName } from "./backend.ts";
 import * as portable from "./portable.ts";
 import type { Library } from "./library.ts";
-import { selfTest } from "./self_test.ts";
+import { selfTest } from "./verify.ts";
 
 /**
  * The length in bytes from which the library is quicker than TypeScript, per function.
