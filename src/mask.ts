@@ -19,7 +19,7 @@ import { checkBytes, shown } from "./check.ts";
 /** Below so many bytes the key stays an array: making it a number costs more than it saves. */
 const MIN_NUMBER_BYTES = 12;
 
-/** Every backend leaves fewer bytes than this to TypeScript when it copies. */
+/** Fewer bytes than this are copied here: calls pay from 8 (Bun) to 40 bytes (Node) on. */
 const MIN_INTO_BYTES = 24;
 
 function checkKey(key: Uint8Array): void {
