@@ -289,6 +289,12 @@ function sharesBlock(payloadLength: number): boolean {
   return V8 || payloadLength > MAX_SMALL_LENGTH;
 }
 
+/**
+ * Up to this length JavaScriptCore makes a small array and fills it byte by byte in 15 to
+ * 35 ns, where a view or a slice takes 35 and costs the collector more, in bytes.
+ */
+const MAX_LOOP_LENGTH = 32;
+
 /** What one scan covers at most where it needs memory for payloads, in bytes. */
 const WINDOW = 0x10000;
 
@@ -913,6 +919,13 @@ export class FrameReader implements Iterable<Frame> {
     const length = this.#length;
     const memory = this.#memory;
     const start = this.#start;
+    if (
+      !V8 && length <= MAX_LOOP_LENGTH && (!this.#inPlace || this.#headerPieces)
+    ) {
+      const payload = new Uint8Array(length);
+      for (let i = 0; i < length; i++) payload[i] = memory[start + i]!;
+      return payload;
+    }
     if (this.#owned) {
       // Asking a view for its buffer costs 5 to 20 ns in V8, so ask once per block.
       if (this.#viewed !== memory) {

@@ -446,26 +446,30 @@ export class Connection {
   #readPiece(): ConnectionEvent | null {
     const reader = this.#reader;
     const first = reader.firstByte;
-    const memory = reader.memory;
-    const start = reader.payloadStart;
-    const end = reader.payloadEnd;
-    const last = reader.last;
     const incoming = this.#incoming;
     if (
-      (first === (FIN | TEXT) || first === (FIN | BINARY)) && last &&
-      this.#direct && !this.#inFrame && !incoming.open &&
-      end - start <= this.#maxMessageLength
+      (first === (FIN | BINARY) || first === (FIN | TEXT)) && this.#direct &&
+      !this.#inFrame && !incoming.open && reader.last &&
+      reader.payloadLength <= this.#maxMessageLength
     ) {
       if (first === (FIN | BINARY)) {
         this.#binary = true;
         return { type: "binary", data: ownedPayload(reader) };
       }
       this.#binary = false;
-      const data = decodeText(memory, start, end);
+      const data = decodeText(
+        reader.memory,
+        reader.payloadStart,
+        reader.payloadEnd,
+      );
       return data === null
         ? this.#fail("WS_ERR_INVALID_UTF8")
         : { type: "text", data };
     }
+    const memory = reader.memory;
+    const start = reader.payloadStart;
+    const end = reader.payloadEnd;
+    const last = reader.last;
     const isNew = !this.#inFrame;
     this.#inFrame = !last;
     if ((first & 0x08) !== 0) {
