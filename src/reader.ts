@@ -57,8 +57,12 @@ export interface ReadOptions {
 
 /** {@linkcode ReadOptions} and what Connection needs besides. */
 export interface InternalReadOptions extends ReadOptions {
-  /** Under `partial`, show a header that arrived alone as a piece of 0 bytes. */
-  headerPieces?: boolean;
+  /**
+   * For Connection: `partial`, but pieces that are not a whole frame stay masked, with
+   * {@linkcode pieceKey}, so that they are unmasked where the message grows; and a header
+   * that arrived alone is shown as a piece of 0 bytes.
+   */
+  rawPieces?: boolean;
 }
 
 /** Options, checked. */
@@ -355,6 +359,9 @@ export let advanceOwned: (reader: FrameReader) => boolean;
 /** The payload under the cursor as memory that no later call changes. */
 export let ownedPayload: (reader: FrameReader) => Uint8Array;
 
+/** Under `rawPieces`: what the bytes under the cursor are still masked with, or 0. */
+export let pieceKey: (reader: FrameReader) => number;
+
 class FrameIterator implements IterableIterator<Frame> {
   readonly #reader: FrameReader;
 
@@ -422,7 +429,7 @@ export class FrameReader implements Iterable<Frame> {
   readonly #maxPayloadLength: number;
   readonly #inPlace: boolean;
   readonly #partial: boolean;
-  readonly #headerPieces: boolean;
+  readonly #rawPieces: boolean;
 
   /** The chunk being read, from `#at` to `#end`; `#offset` is where it starts in the stream. */
   #chunk: Uint8Array = NOTHING;
@@ -496,7 +503,7 @@ export class FrameReader implements Iterable<Frame> {
     this.#maxPayloadLength = rules.maxPayloadLength;
     this.#inPlace = rules.inPlace;
     this.#partial = checkFlag(options.partial, "partial", false);
-    this.#headerPieces = (options as InternalReadOptions).headerPieces === true;
+    this.#rawPieces = (options as InternalReadOptions).rawPieces === true;
   }
 
   /**
@@ -776,26 +783,28 @@ export class FrameReader implements Iterable<Frame> {
     const received = this.#openReceived;
     let length = Math.min(this.#end - start, payloadLength - received);
     if (length === 0) {
-      if (payloadLength !== 0 && !this.#headerPieces) return false;
+      if (payloadLength !== 0 && !this.#rawPieces) return false;
       return this.#showOpen(NOTHING, 0, 0, 0, true);
     }
     const masked = this.#openHeader[1]! >= 0x80;
     const key = rotateKey(this.#openKey, received);
-    // Connection copies pieces to where the message grows: only whole frames are its own.
-    if (this.#headerPieces) own = false;
     if (this.#partial || length === payloadLength) {
+      if (this.#rawPieces && length < payloadLength) {
+        this.#at = start + length;
+        return this.#showOpen(chunk, start, received, length, false);
+      }
       if (this.#inPlace || !masked && !own) {
         maskRange(chunk, start, length, key);
         this.#at = start + length;
         return this.#showOpen(chunk, start, received, length, this.#inPlace);
       }
       if (this.#partial) {
-        let memory: Uint8Array;
-        if (own) memory = allocate(length);
-        else {
-          memory = (this.#workspace ??= takeWorkspace()).scratch;
-          length = Math.min(length, memory.length);
-        }
+        // A whole frame stays whole: a piece of it would have to stay masked.
+        if (this.#rawPieces && length > WINDOW) own = true;
+        const memory = own
+          ? allocate(length)
+          : (this.#workspace ??= takeWorkspace()).scratch;
+        if (!own) length = Math.min(length, memory.length);
         maskRangeInto(memory, 0, chunk, start, length, key);
         this.#at = start + length;
         return this.#showOpen(memory, 0, received, length, own);
@@ -920,7 +929,7 @@ export class FrameReader implements Iterable<Frame> {
     const memory = this.#memory;
     const start = this.#start;
     if (
-      !V8 && length <= MAX_LOOP_LENGTH && (!this.#inPlace || this.#headerPieces)
+      !V8 && length <= MAX_LOOP_LENGTH && (!this.#inPlace || this.#rawPieces)
     ) {
       const payload = new Uint8Array(length);
       for (let i = 0; i < length; i++) payload[i] = memory[start + i]!;
@@ -962,6 +971,10 @@ export class FrameReader implements Iterable<Frame> {
     nextFrame = FrameReader.#next;
     advanceOwned = (reader) => reader.#advanceOwned();
     ownedPayload = (reader) => reader.#ownedPayload();
+    pieceKey = (reader) =>
+      reader.#rawPieces && reader.#length < reader.#payloadLength
+        ? rotateKey(reader.#key, reader.#payloadOffset)
+        : 0;
   }
 
   /** The FIN bit of the frame under the cursor. */

@@ -23,6 +23,7 @@ import {
   FrameReader,
   type InternalReadOptions,
   ownedPayload,
+  pieceKey,
 } from "../reader.ts";
 import {
   appendFrame,
@@ -218,7 +219,7 @@ export class Connection {
       allowRsv1: deflate !== null,
       partial: true,
       inPlace: options.inPlace,
-      headerPieces: true,
+      rawPieces: true,
     };
     this.#reader = new FrameReader(readOptions);
     this.#writer = new FrameWriter(options);
@@ -470,16 +471,17 @@ export class Connection {
     const start = reader.payloadStart;
     const end = reader.payloadEnd;
     const last = reader.last;
+    const key = pieceKey(reader);
     const isNew = !this.#inFrame;
     this.#inFrame = !last;
     if ((first & 0x08) !== 0) {
-      return this.#readControl(first & 0x0f, memory, start, end, last);
+      return this.#readControl(first & 0x0f, memory, start, end, key, last);
     }
     if (isNew) {
       const fault = incoming.begin(first, reader.payloadLength);
       if (fault !== null) return this.#fail(fault);
     }
-    return incoming.piece(memory, start, end, last && first >= FIN);
+    return incoming.piece(memory, start, end, key, last && first >= FIN);
   }
 
   /** A control frame, or a piece of one. Of a Close, what has arrived is judged at once. */
@@ -488,13 +490,14 @@ export class Connection {
     memory: Uint8Array,
     start: number,
     end: number,
+    key: number,
     last: boolean,
   ): ConnectionEvent | null {
     let data: Uint8Array;
     if (last && this.#control.length === 0) {
       data = ownedPayload(this.#reader);
     } else {
-      this.#control.append(memory, start, end, 0);
+      this.#control.append(memory, start, end, key, 0);
       if (!last) {
         return opcode === CLOSE ? this.#judgeClose() : null;
       }

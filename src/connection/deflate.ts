@@ -139,7 +139,7 @@ export class Deflater {
       zlibDeflate(stream, Z_SYNC_FLUSH);
       length = stream.next_out;
       if (stream.avail_out !== 0 && output.length === 0) break;
-      output.append(memory, 0, length, 0);
+      output.append(memory, 0, length, 0, 0);
       if (stream.avail_out !== 0) {
         memory = output.bytes;
         length = output.length;

@@ -31,13 +31,15 @@ export class Gather {
   }
 
   /**
-   * Appends `source[start .. end)`. `expected` is how long the whole is known to become,
-   * or 0: memory grows by doubling; towards a known end it grows fourfold, and not beyond.
+   * Appends `source[start .. end)`, unmasked with `key`. `expected` is how long the whole
+   * is known to become, or 0: memory grows by doubling; towards a known end it grows
+   * fourfold, and not beyond.
    */
   append(
     source: Uint8Array,
     start: number,
     end: number,
+    key: number,
     expected: number,
   ): void {
     const length = this.#length + end - start;
@@ -47,10 +49,16 @@ export class Gather {
           ? Math.min(4 * length, expected)
           : Math.min(Math.max(2 * length, 64), Math.max(length, this.#limit)),
       );
-      copy(grown, 0, this.#bytes, 0, this.#length);
+      maskRangeInto(grown, 0, this.#bytes, 0, this.#length, 0);
       this.#bytes = grown;
     }
-    copy(this.#bytes, this.#length, source, start, end);
+    // Also without a key: `set` is slow at some alignments, and needs two more views.
+    maskRangeInto(this.#bytes, this.#length, source, start, end - start, key);
+    this.#length = length;
+  }
+
+  /** Keeps the first `length` bytes. */
+  cut(length: number): void {
     this.#length = length;
   }
 
@@ -62,7 +70,7 @@ export class Gather {
     this.#length = 0;
     if (length === bytes.length) return bytes;
     const exact = allocate(length);
-    copy(exact, 0, bytes, 0, length);
+    maskRangeInto(exact, 0, bytes, 0, length, 0);
     return exact;
   }
 
@@ -71,15 +79,4 @@ export class Gather {
     this.#bytes = NOTHING;
     this.#length = 0;
   }
-}
-
-/** Copies; `set` between views is slow at some alignments, and needs two more views. */
-function copy(
-  target: Uint8Array,
-  targetStart: number,
-  source: Uint8Array,
-  start: number,
-  end: number,
-): void {
-  maskRangeInto(target, targetStart, source, start, end - start, 0);
 }

@@ -9,6 +9,8 @@ import type { FrameErrorCode } from "../errors.ts";
 import { type DeflateWindow, Inflater, type Sink } from "./deflate.ts";
 import type { ConnectionMessage } from "./events.ts";
 import { Gather } from "./gather.ts";
+import { maskRangeInto } from "../mask.ts";
+import { allocate } from "../memory.ts";
 import { decodeText, Utf8Validator } from "./utf8.ts";
 
 /** How messages are taken. */
@@ -77,7 +79,7 @@ export class Incoming {
   }
 
   /**
-   * Takes `memory[start .. end)`, the next piece of the message.
+   * Takes `memory[start .. end)`, masked with `key`, the next piece of the message.
    *
    * @returns The message when `last`, or, under `partial`, this piece of it. Null when
    * there is nothing to tell, or nothing but the `fault`
@@ -86,20 +88,21 @@ export class Incoming {
     memory: Uint8Array,
     start: number,
     end: number,
+    key: number,
     last: boolean,
   ): ConnectionMessage | null {
     if (this.#compressed) {
       const inflater = this.#inflater ??= Inflater.take(
         this.#options.inflate!,
       );
-      const piece = memory.subarray(start, end);
+      const piece = unmasked(memory, start, end, key);
       if (!inflater.inflate(piece, last, this.#sink)) {
         this.fault ??= "WS_ERR_INVALID_DEFLATE";
       } else if (last && inflater.give()) {
         this.#inflater = null;
       }
     } else {
-      this.#take(memory, start, end);
+      this.#take(memory, start, end, key);
     }
     if (this.fault !== null) last = false;
     if (last) this.open = false;
@@ -117,30 +120,32 @@ export class Incoming {
   /** Takes inflated bytes, up to the limit. */
   #sink: Sink = (memory, length) => {
     const room = this.#options.maxMessageLength - this.#length;
-    this.#take(memory, 0, Math.min(length, room));
+    this.#take(memory, 0, Math.min(length, room), 0);
     if (length > room) this.fault ??= "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
     return this.fault === null;
   };
 
   /** Takes bytes of the message itself; of text, those before the first wrong one. */
-  #take(memory: Uint8Array, start: number, end: number): void {
-    // Text in a compressed message is judged when it is complete, unless handed on before.
-    if (
-      this.#opcode === TEXT && (!this.#compressed || this.#options.partial)
-    ) {
-      const valid = this.#utf8.push(memory, start, end);
-      if (valid < end) {
-        this.fault = "WS_ERR_INVALID_UTF8";
-        end = valid;
-      }
-    }
-    this.#length += end - start;
+  #take(memory: Uint8Array, start: number, end: number, key: number): void {
+    const gather = this.#gather;
+    const from = gather.length;
     const expected = this.#compressed
       ? 0
       : this.#options.partial
       ? end - start
       : this.#expected;
-    this.#gather.append(memory, start, end, expected);
+    gather.append(memory, start, end, key, expected);
+    // Text in a compressed message is judged when it is complete, unless handed on before.
+    if (
+      this.#opcode === TEXT && (!this.#compressed || this.#options.partial)
+    ) {
+      const valid = this.#utf8.push(gather.bytes, from, gather.length);
+      if (valid < gather.length) {
+        this.fault = "WS_ERR_INVALID_UTF8";
+        gather.cut(valid);
+      }
+    }
+    this.#length += gather.length - from;
   }
 
   #messageEvent(): ConnectionMessage | null {
@@ -171,4 +176,17 @@ export class Incoming {
     const data = this.#decoder.decode(bytes, { stream: !last });
     return data === "" && !last ? null : { type: "text", data, last };
   }
+}
+
+/** The bytes without their mask; of unmasked ones a view. */
+function unmasked(
+  memory: Uint8Array,
+  start: number,
+  end: number,
+  key: number,
+): Uint8Array {
+  if (key === 0) return memory.subarray(start, end);
+  const piece = allocate(end - start);
+  maskRangeInto(piece, 0, memory, start, end - start, key);
+  return piece;
 }
