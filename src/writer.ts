@@ -19,7 +19,14 @@ import type { FrameInit, Role } from "./frame.ts";
 import { MAX_HEADER_LENGTH } from "./header.ts";
 import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
 import { nextMaskKey } from "./mask_key.ts";
-import { allocate, allocateBlock } from "./memory.ts";
+import {
+  allocate,
+  issue,
+  issueBlock,
+  keep,
+  recycle,
+  takeBlock,
+} from "./memory.ts";
 
 /** How to write. */
 export interface WriteOptions {
@@ -34,6 +41,16 @@ export interface WriteOptions {
   disableClientMask?: boolean;
   /** "none": write what you are told, for test tools (default "strict"). */
   checks?: "strict" | "none";
+}
+
+/** How a {@linkcode FrameWriter} writes. */
+export interface FrameWriterOptions extends WriteOptions {
+  /**
+   * Long payloads that are not masked stay where they are, and
+   * {@linkcode FrameWriter.takeParts} hands them out as they are: the caller must not
+   * change them until they were written (default false).
+   */
+  inPlace?: boolean;
 }
 
 /** Options, checked. */
@@ -385,8 +402,8 @@ const MAX_EXPECTED_LENGTH = 0x100000;
 /** Text up to so many UTF-16 units is written unit by unit; above, `encodeInto` is quicker. */
 const MAX_UNITS = 48;
 
-/** A block that no writer uses now: a writer without output holds no memory. */
-let spare: Uint8Array<ArrayBuffer> = NOTHING;
+/** From this length on a payload may stay where it is: a part more costs what copying it would, in bytes. */
+const MIN_PART_LENGTH = 0x4000;
 
 /** Set by FrameWriter: what Connection uses to write without building a FrameInit. */
 export let appendFrame: (
@@ -425,6 +442,12 @@ export class FrameWriter {
   #at = 0;
   /** How long a block should be to hold as much as was taken last, in bytes. */
   #expected = BLOCK_LENGTH;
+  /** From this length on payloads stay where they are. */
+  readonly #minPart: number;
+  /** What stands before the block: own bytes and payloads in turn. */
+  #parts: Uint8Array[] = [];
+  /** How long the parts are together, in bytes. */
+  #partsLength = 0;
 
   /**
    * Makes a writer without output.
@@ -432,13 +455,17 @@ export class FrameWriter {
    * @param options How to write
    * @throws {TypeError | RangeError} When an option is wrong
    */
-  constructor(options?: WriteOptions) {
+  constructor(options?: FrameWriterOptions) {
     this.#rules = rulesOf(options);
+    this.#minPart = checkFlag(options?.inPlace, "inPlace", false) &&
+        this.#rules.key === 0
+      ? MIN_PART_LENGTH
+      : Infinity;
   }
 
-  /** How many bytes were written since the last `take`. */
+  /** How many bytes were written since the last `take` or `takeParts`. */
   get bufferedBytes(): number {
-    return this.#at;
+    return this.#partsLength + this.#at;
   }
 
   /**
@@ -521,28 +548,104 @@ export class FrameWriter {
   }
 
   /**
-   * Takes what was written since the last `take`.
+   * Takes what was written since the last `take` or `takeParts`.
    *
    * @returns The bytes, which are the caller's from now on, with their buffer
    */
   take(): Uint8Array<ArrayBuffer> {
+    if (this.#parts.length === 0) return this.#takeBlock();
+    const taken = issue(this.bufferedBytes);
+    let at = 0;
+    for (const part of this.takeParts()) {
+      maskRangeInto(taken, at, part, 0, part.length, 0);
+      at += part.length;
+      recycle(part);
+    }
+    return taken;
+  }
+
+  /**
+   * Takes what was written since the last `take` or `takeParts`, for a transport that
+   * writes several pieces with one call (writev). With `inPlace`, long payloads are
+   * parts of their own, which share the caller's memory; without it there is one part.
+   *
+   * @returns The parts in their order, none of them empty; none when nothing was written.
+   * All that are no payloads are the caller's from now on, each with its buffer
+   *
+   * @example
+   * ```ts
+   * import { FrameWriter } from "@wsframe/wsframe";
+   * import { assertEquals } from "@std/assert";
+   *
+   * const writer = new FrameWriter({ inPlace: true });
+   * const payload = new Uint8Array(100_000);
+   * writer.binary(payload);
+   * const [header, body] = writer.takeParts();
+   * assertEquals(header, new Uint8Array([0x82, 127, 0, 0, 0, 0, 0, 1, 0x86, 0xa0]));
+   * assertEquals(body.buffer, payload.buffer);
+   * ```
+   */
+  takeParts(): Uint8Array[] {
+    const parts = this.#parts;
+    if (this.#at > 0) parts.push(this.#takeBlock());
+    this.#parts = [];
+    this.#partsLength = 0;
+    return parts;
+  }
+
+  /**
+   * Gives back what `take` or `takeParts` returned, once the transport has written it:
+   * later output of any writer then needs no fresh memory, which costs more than
+   * writing the frames does. Nobody may use the bytes after that. A few MiB at most
+   * are kept for the whole process.
+   *
+   * @param bytes The bytes as they were returned. What no writer has returned, a payload
+   * that stayed where it was, a part of the bytes, and what was given back before or
+   * transferred are left alone
+   * @throws {TypeError} When `bytes` is not a Uint8Array
+   *
+   * @example
+   * ```ts
+   * import { FrameWriter } from "@wsframe/wsframe";
+   * import { assertEquals } from "@std/assert";
+   *
+   * const sent: number[] = [];
+   * const writer = new FrameWriter();
+   * for (let i = 0; i < 3; i++) {
+   *   writer.binary(new Uint8Array(1000));
+   *   const bytes = writer.take();
+   *   sent.push(bytes.length); // a transport writes them here, and waits until it has
+   *   writer.recycle(bytes);
+   * }
+   * assertEquals(sent, [1004, 1004, 1004]);
+   * ```
+   */
+  recycle(bytes: Uint8Array): void {
+    if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
+    recycle(bytes);
+  }
+
+  /** Takes what is in the block. */
+  #takeBlock(): Uint8Array<ArrayBuffer> {
     const length = this.#at;
     if (length === 0) return new Uint8Array(0);
     const block = this.#block;
-    this.#block = NOTHING;
-    this.#at = 0;
-    const expected = length + (length >> 3);
-    this.#expected = Math.min(
-      Math.max(expected, BLOCK_LENGTH),
-      MAX_EXPECTED_LENGTH,
-    );
+    let taken: Uint8Array<ArrayBuffer>;
     // A block that is full enough is given away; of another a copy costs less than a block.
     if (2 * length >= block.length) {
-      return new Uint8Array(block.buffer, 0, length);
+      taken = issueBlock(block, length);
+    } else {
+      taken = issue(length);
+      maskRangeInto(taken, 0, block, 0, length, 0);
+      keep(block);
     }
-    const taken = allocateBlock(length);
-    maskRangeInto(taken, 0, block, 0, length, 0);
-    if (block.length <= MAX_EXPECTED_LENGTH) spare = block;
+    // A writer without output holds no memory.
+    this.#block = NOTHING;
+    this.#at = 0;
+    this.#expected = Math.min(
+      Math.max(length + (length >> 3), BLOCK_LENGTH),
+      MAX_EXPECTED_LENGTH,
+    );
     return taken;
   }
 
@@ -554,17 +657,13 @@ export class FrameWriter {
 
   /** Makes room for `length` bytes behind the first `kept`. */
   #reserve(length: number, kept: number): void {
-    const needed = kept + length;
-    if (kept === 0 && needed <= spare.length) {
-      this.#block = spare;
-      spare = NOTHING;
-      return;
-    }
-    const block = allocateBlock(
-      Math.max(this.#expected, needed, kept === 0 ? 0 : 2 * kept),
+    const old = this.#block;
+    const block = takeBlock(
+      Math.max(this.#expected, kept + length, 2 * kept),
     );
-    maskRangeInto(block, 0, this.#block, 0, kept, 0);
+    maskRangeInto(block, 0, old, 0, kept, 0);
     this.#block = block;
+    keep(old);
   }
 
   #append(
@@ -573,6 +672,9 @@ export class FrameWriter {
     start: number,
     length: number,
   ): void {
+    if (length >= this.#minPart) {
+      return this.#appendPart(first, payload, start, length);
+    }
     const headerLength = headerLengthOf(length, this.#rules.masked);
     const size = headerLength + length;
     if (this.#block.length - this.#at < size) this.#reserve(size, this.#at);
@@ -587,6 +689,30 @@ export class FrameWriter {
       length,
     );
     this.#at += size;
+  }
+
+  /** Leaves a payload where it is. */
+  #appendPart(
+    first: number,
+    payload: Uint8Array,
+    start: number,
+    length: number,
+  ): void {
+    const { masked } = this.#rules;
+    const headerLength = headerLengthOf(length, masked);
+    const part = new Uint8Array(
+      payload.buffer,
+      payload.byteOffset + start,
+      length,
+    );
+    if (this.#block.length - this.#at < headerLength) {
+      this.#reserve(headerLength, this.#at);
+    }
+    this.#at += headerLength;
+    putHeader(this.#block, this.#at, first, length, masked, 0);
+    const own = this.#takeBlock();
+    this.#parts.push(own, part);
+    this.#partsLength += own.length + length;
   }
 
   /** Text goes straight into place, behind a header sized as if it were ASCII. */

@@ -375,6 +375,273 @@ describe("FrameWriter", () => {
   });
 });
 
+describe("FrameWriter.takeParts", () => {
+  /** Long enough to stay where it is. */
+  const LONG = 0x4000;
+
+  it("gives what take gives, in one part, without inPlace", () => {
+    const writer = new FrameWriter();
+    assertEquals(writer.takeParts(), []);
+    writer.binary(new Uint8Array(100_000));
+    writer.ping();
+    const parts = writer.takeParts();
+    assertEquals(parts.length, 1);
+    assertEquals(parts[0].length, 100_012);
+    assertEquals(writer.bufferedBytes, 0);
+    assertEquals(writer.takeParts(), []);
+    assertEquals(writer.take(), new Uint8Array(0));
+  });
+
+  it("hands out long payloads as they are, and nothing else", () => {
+    const writer = new FrameWriter({ inPlace: true });
+    const memory = Buffer.alloc(2 * LONG, 7);
+    const payload = memory.subarray(5, 5 + LONG);
+    writer.text("hi");
+    writer.binary(payload);
+    writer.write({ opcode: 1, payload, fin: false });
+    writer.binary(payload.subarray(1));
+    writer.text("x".repeat(LONG));
+    assertEquals(writer.bufferedBytes, 4 + 3 * (4 + LONG) - 1 + 4 + LONG);
+    const parts = writer.takeParts();
+    assertEquals(writer.bufferedBytes, 0);
+    assertEquals(parts.map(({ length }) => length), [
+      8,
+      LONG,
+      4,
+      LONG,
+      2 * (4 + LONG) - 1,
+    ]);
+    assertEquals(hex(parts[0]), "81026869" + "827e4000");
+    assertEquals(hex(parts[2]), "017e4000");
+    for (const part of parts) {
+      assertEquals(Object.getPrototypeOf(part), Uint8Array.prototype);
+    }
+    const buffers = parts.map(({ buffer }) => buffer);
+    assertEquals(buffers[1], payload.buffer);
+    assertEquals(parts[1].byteOffset, payload.byteOffset);
+    assertEquals(buffers[3], payload.buffer);
+    assertEquals(new Set(buffers).size, 4);
+    assertEquals(writer.takeParts(), []);
+    assertEquals(parts.length, 5);
+  });
+
+  it("copies payloads that are masked", () => {
+    const payload = new Uint8Array(LONG);
+    for (
+      const options of [{ role: "client" }, { maskKey: KEY }] as WriteOptions[]
+    ) {
+      const writer = new FrameWriter({ ...options, inPlace: true });
+      writer.binary(payload);
+      assertEquals(writer.takeParts().length, 1);
+    }
+    // The zero key leaves them as they are.
+    const writer = new FrameWriter({
+      role: "client",
+      disableClientMask: true,
+      inPlace: true,
+    });
+    writer.binary(payload);
+    const [header, body] = writer.takeParts();
+    assertEquals(hex(header), "82fe400000000000");
+    assertEquals(body.buffer, payload.buffer);
+  });
+
+  it("writes nothing when it refuses", () => {
+    const writer = new FrameWriter({ inPlace: true });
+    const payload = new Uint8Array(LONG);
+    writer.binary(payload);
+    writer.ping();
+    for (const opcode of [3, 9] as Opcode[]) {
+      assertThrows(() => writer.write({ opcode, payload }), RangeError);
+    }
+    assertThrows(() => writer.binary("x" as unknown as Uint8Array), TypeError);
+    assertEquals(
+      writer.takeParts().map(({ length }) => length),
+      [4, LONG, 2],
+    );
+    for (const inPlace of [1, null, "yes"]) {
+      assertThrows(
+        () => new FrameWriter({ inPlace: inPlace as unknown as boolean }),
+        TypeError,
+        "'inPlace'",
+      );
+    }
+  });
+});
+
+describe("FrameWriter.recycle", () => {
+  /** A writer of a process that recycles, and an array that it has taken. */
+  function taken(size: number): [FrameWriter, Uint8Array<ArrayBuffer>] {
+    const writer = new FrameWriter();
+    writer.recycle(new Uint8Array(0));
+    writer.binary(new Uint8Array(size));
+    return [writer, writer.take()];
+  }
+
+  /** What the next writers take, of the same size each. */
+  function next(size: number, count: number): Uint8Array<ArrayBuffer>[] {
+    return Array.from({ length: count }, () => taken(size)[1]);
+  }
+
+  it("lets the next output use the memory again", () => {
+    for (const size of [1100, 5000, 50_000, 100_000, 1_000_000]) {
+      const [writer, bytes] = taken(size);
+      writer.recycle(bytes);
+      const [again] = next(size, 1);
+      assertEquals(again.buffer, bytes.buffer, `${size} bytes`);
+      assert(again !== bytes);
+    }
+  });
+
+  it("issues no memory twice at a time, whatever comes back", () => {
+    for (const size of [20, 1100, 50_000, 100_000]) {
+      const [writer, bytes] = taken(size);
+      writer.recycle(bytes);
+      writer.recycle(bytes);
+      const first = next(size, 3);
+      // Its memory has another owner now.
+      writer.recycle(bytes);
+      // Parts, and other views of what was issued.
+      writer.recycle(first[0].subarray(0, 10));
+      writer.recycle(first[0].subarray());
+      writer.recycle(Buffer.from(first[0].buffer));
+      const all = [...first, ...next(size, 3)];
+      assertEquals(new Set(all.map(({ buffer }) => buffer)).size, 6);
+    }
+  });
+
+  it("leaves memory alone that no writer has issued", () => {
+    const writer = new FrameWriter({ inPlace: true });
+    writer.recycle(new Uint8Array(0));
+    const payloads = [
+      new Uint8Array(100_000),
+      new Uint8Array(new SharedArrayBuffer(100_000)),
+      new Uint8Array(new ArrayBuffer(100_000, { maxByteLength: 200_000 })),
+      // Issued, but its own view, not the part's, is what could come back.
+      taken(100_000)[1],
+    ];
+    for (const payload of payloads) {
+      writer.binary(payload);
+      const parts = writer.takeParts();
+      for (const part of parts) writer.recycle(part);
+      if (payload !== payloads[3]) writer.recycle(payload);
+    }
+    for (const { buffer } of next(100_000 - 10, 4)) {
+      assert(payloads.every((payload) => payload.buffer !== buffer));
+    }
+    writer.recycle(writeFrame({ opcode: 2, payload: new Uint8Array(2000) }));
+    const [other] = next(1000, 1);
+    assertEquals(other.byteOffset, 0);
+  });
+
+  it("ignores what was transferred, before and after", () => {
+    for (const size of [1100, 100_000]) {
+      const [writer, bytes] = taken(size);
+      structuredClone(bytes, { transfer: [bytes.buffer] });
+      writer.recycle(bytes);
+      const [, late] = taken(size);
+      writer.recycle(late);
+      structuredClone(late, { transfer: [late.buffer] });
+      for (const { length } of next(size, 3)) {
+        assertEquals(length, size + (size < 65536 ? 4 : 10));
+      }
+    }
+  });
+
+  it("takes a Uint8Array", () => {
+    const writer = new FrameWriter();
+    for (const value of [null, undefined, "x", [1], new ArrayBuffer(1)]) {
+      assertThrows(
+        () => writer.recycle(value as unknown as Uint8Array),
+        TypeError,
+        "'bytes'",
+      );
+    }
+  });
+
+  it("keeps a few MiB at most", () => {
+    const outputs = Array.from({ length: 100 }, () => taken(500_000));
+    const buffers = new Set(outputs.map(([, { buffer }]) => buffer));
+    for (const [writer, bytes] of outputs) writer.recycle(bytes);
+    const reused = next(500_000, 100)
+      .filter(({ buffer }) => buffers.has(buffer)).length;
+    assert(reused > 0 && reused <= 8, `${reused} blocks`);
+  });
+});
+
+describe("any use of FrameWriter", () => {
+  it("gives what plain take gives", () => {
+    const payload = fc.oneof(
+      { weight: 3, arbitrary: fc.nat(200) },
+      fc.constantFrom(1000, 16_383, 16_384, 40_000, 65_536, 140_000),
+    );
+    const step = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ binary: payload }) },
+      fc.record({ text: payload }),
+      fc.record({ refused: fc.constant(true) }),
+      fc.record({ take: fc.constantFrom("take", "takeParts") }),
+      fc.record({ recycle: fc.nat(5) }),
+    );
+    const options = fc.record({
+      inPlace: fc.boolean(),
+      maskKey: fc.constantFrom(null, KEY),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), options, (steps, how) => {
+        const random = seeded(33);
+        const writers = [new FrameWriter(how), new FrameWriter(how)];
+        const plain = new FrameWriter({ maskKey: how.maskKey });
+        const expected: string[] = ["", ""];
+        const held: { parts: Uint8Array[]; sum: string }[] = [];
+        const check = () => {
+          for (const { parts, sum } of held) {
+            assertEquals(sha256(concat(parts)), sum);
+          }
+        };
+        for (const [i, one] of steps.entries()) {
+          const writer = writers[i & 1];
+          const before = writer.bufferedBytes;
+          if ("binary" in one || "text" in one) {
+            const write = (to: FrameWriter, bytes: Uint8Array) =>
+              "text" in one ? to.text(hex(bytes)) : to.binary(bytes);
+            const size = "text" in one ? one.text >> 1 : one.binary;
+            const bytes = randomBytes(size, random);
+            write(writer, bytes);
+            write(plain, bytes);
+            const frame = plain.take();
+            expected[i & 1] += hex(frame);
+            assertEquals(writer.bufferedBytes, before + frame.length);
+          } else if ("take" in one) {
+            const parts = one.take === "take"
+              ? [writer.take()]
+              : writer.takeParts();
+            assertEquals(writer.bufferedBytes, 0);
+            assertEquals(hex(concat(parts)), expected[i & 1]);
+            if (one.take === "takeParts") {
+              assert(parts.every(({ length }) => length > 0));
+            }
+            held.push({ parts, sum: sha256(concat(parts)) });
+            expected[i & 1] = "";
+          } else if ("recycle" in one) {
+            const [given] = held.splice(one.recycle, 1);
+            for (const part of given?.parts ?? []) {
+              writer.recycle(part);
+              writer.recycle(part);
+            }
+          } else {
+            assertThrows(() =>
+              writer.write({ opcode: 9, payload: "x".repeat(126) })
+            );
+            assertEquals(writer.bufferedBytes, before);
+          }
+          check();
+        }
+      }),
+      { seed: Date.now(), numRuns: 60 },
+    );
+  });
+});
+
 describe("what must not be written", () => {
   const refused: FrameInit[] = [
     { opcode: 3 },
