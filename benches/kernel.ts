@@ -10,6 +10,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { decode, type EmbeddedLibrary } from "../src/backend/verify.ts";
 import type { Peer } from "./peers.ts";
 
 /** Calls into the library from C. */
@@ -48,10 +49,10 @@ export async function openKernel(
     return `${compiler} failed: ${built.stderr.trim().split("\n")[0]}`;
   }
   const library = join(directory, "library");
-  const { LIBRARY }: { LIBRARY: string } = await import(
+  const embedded: EmbeddedLibrary = await import(
     `../src/backend/embedded/${system}_${process.arch}.ts`
   );
-  writeFileSync(library, Buffer.from(LIBRARY, "base64"));
+  writeFileSync(library, decode(embedded));
 
   const child = spawn(program, [library], {
     stdio: ["pipe", "pipe", "inherit"],

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { checksum } from "../src/backend/checksum.ts";
+import { checksum } from "../src/backend/verify.ts";
 
 const NATIVE: URL = new URL("./", import.meta.url);
 const EMBEDDED: URL = new URL("../src/backend/embedded/", import.meta.url);
@@ -180,6 +180,26 @@ async function compile(platform: Platform, dir: string): Promise<Uint8Array> {
   return bytes;
 }
 
+/** Shorter runs of zero bytes stay in the text. */
+const MIN_ZEROS = 256;
+
+/** The library as base64 text and the lengths of runs of zeros, which fill up pages. */
+function piecesOf(bytes: Uint8Array): (string | number)[] {
+  const pieces: (string | number)[] = [];
+  let start = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    let end = at;
+    while (bytes[end] === 0) end++;
+    if (end - at >= MIN_ZEROS) {
+      pieces.push(bytes.subarray(start, at).toBase64(), end - at);
+      start = end;
+    }
+    at = Math.max(at, end);
+  }
+  pieces.push(bytes.subarray(start).toBase64());
+  return pieces;
+}
+
 function moduleText(
   platform: Platform,
   bytes: Uint8Array,
@@ -193,11 +213,11 @@ function moduleText(
 // flags: ${flags}
 // library: ${bytes.length} bytes
 
-/** The library for this platform, in base64. */
-export const LIBRARY: string =
-  "${bytes.toBase64()}";
+/** The library for this platform in base64; a number is a run of so many zero bytes. */
+export const LIBRARY: readonly (string | number)[] = [
+${piecesOf(bytes).map((piece) => `  ${JSON.stringify(piece)},\n`).join("")}];
 
-/** Its checksum (src/backend/checksum.ts), looked at before it is opened. */
+/** The checksum of the library. */
 export const CHECKSUM: number = ${checksum(bytes)};
 `;
 }

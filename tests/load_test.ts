@@ -18,19 +18,17 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "@std/assert";
-import { checksum } from "../src/backend/checksum.ts";
-import { decode } from "../src/backend/decode.ts";
-import type { Library } from "../src/backend/library.ts";
-import { LIBRARIES } from "../src/backend/libraries.ts";
 import {
   candidateDirectories,
+  LIBRARIES,
   loadBackend,
   openLibrary,
+  processSystem,
 } from "../src/backend/load.ts";
-import type { System } from "../src/backend/load.ts";
+import type { Process, System } from "../src/backend/load.ts";
+import type { Library } from "../src/backend/native.ts";
 import * as portable from "../src/backend/portable.ts";
-import { type Process, processSystem } from "../src/backend/process.ts";
-import { selfTest } from "../src/backend/verify.ts";
+import { checksum, decode, selfTest } from "../src/backend/verify.ts";
 
 const SYSTEM: System = processSystem(process as unknown as Process);
 const EMBEDDED = LIBRARIES[`${process.platform}-${process.arch}`]!;
@@ -64,7 +62,10 @@ describe("openLibrary()", () => {
   it("has a private file opened in a private directory, and removes both", () => {
     withDirectory((directory) => {
       const result = openLibrary(EMBEDDED, SYSTEM, [directory], (path) => {
-        assertEquals(new Uint8Array(readFileSync(path)), decode(EMBEDDED));
+        assertEquals(
+          new Uint8Array(readFileSync(path)),
+          new Uint8Array(decode(EMBEDDED)),
+        );
         const [name] = readdirSync(directory);
         assertMatch(name!, /^wsframe-/);
         assertEquals(statSync(`${directory}/${name}`).mode & 0o777, 0o700);
@@ -138,19 +139,20 @@ describe("openLibrary()", () => {
 
   it("never gives a damaged library to be opened", () => {
     const { LIBRARY, CHECKSUM } = EMBEDDED;
+    const [text] = LIBRARY as string[];
     const flip = (at: number) => {
-      const other = LIBRARY[at] === "A" ? "B" : "A";
-      return LIBRARY.slice(0, at) + other + LIBRARY.slice(at + 1);
+      const other = text[at] === "A" ? "B" : "A";
+      return text.slice(0, at) + other + text.slice(at + 1);
     };
     const damaged = [
       "",
       "?",
-      LIBRARY.slice(0, -4),
-      LIBRARY + "AAAA",
-      ...[0, 100, LIBRARY.length >> 1, LIBRARY.length - 8].map(flip),
-    ];
-    for (const text of damaged) {
-      const library = { LIBRARY: text, CHECKSUM };
+      text.slice(0, -4),
+      text + "AAAA",
+      ...[0, 100, text.length >> 1, text.length - 8].map(flip),
+    ].map((text) => [text, ...LIBRARY.slice(1)]);
+    for (const LIBRARY of [...damaged, [], [text, 1], [-1]]) {
+      const library = { LIBRARY, CHECKSUM };
       const reason = loadBackend(
         "portable",
         MINIMUM,
@@ -186,7 +188,35 @@ describe("openLibrary()", () => {
 describe("embedded libraries", () => {
   it("are what their checksums say, and small", () => {
     for (const library of Object.values(LIBRARIES)) {
-      assert(decode(library).length < 36_000);
+      const { length } = decode(library);
+      assert(length < 36_000);
+      // runs of zeros, which fill up pages, are not stored
+      assert(library.LIBRARY.join("").length < 15_000);
+    }
+  });
+
+  it("are decoded in the same way with what an older engine has", () => {
+    const scope = globalThis as { Buffer?: unknown };
+    const constructor = Uint8Array as { fromBase64?: unknown };
+    const { Buffer } = scope;
+    const { fromBase64 } = constructor;
+    const expected = Object.values(LIBRARIES).map(decode);
+    const same = () =>
+      assertEquals(
+        Object.values(LIBRARIES).map((library) =>
+          new Uint8Array(decode(library))
+        ),
+        expected.map((bytes) => new Uint8Array(bytes)),
+      );
+    try {
+      constructor.fromBase64 = undefined;
+      same();
+      scope.Buffer = undefined;
+      same();
+    } finally {
+      scope.Buffer = Buffer;
+      if (fromBase64 === undefined) delete constructor.fromBase64;
+      else constructor.fromBase64 = fromBase64;
     }
   });
 });
@@ -208,7 +238,9 @@ describe("candidateDirectories()", () => {
   const directories = (
     platform: string,
     env: Record<string, string | undefined>,
-  ) => candidateDirectories({ platform, environment: (name) => env[name] });
+  ) => [
+    ...candidateDirectories({ platform, environment: (name) => env[name] }),
+  ];
 
   it("begins with the one that the user chose", () => {
     const env = { TMPDIR: "/mine", HOME: "/home/me" };
@@ -297,6 +329,68 @@ describe("selfTest()", () => {
     for (const [reason, changes] of Object.entries(wrong)) {
       const library = typescript({ useKernel, ...changes });
       assertThrows(() => selfTest(library), Error, reason);
+    }
+  });
+
+  it("sees one wrong bit wherever a function writes one", () => {
+    const refused = (changes: Partial<Library>) => {
+      try {
+        selfTest(typescript({ cpu: () => 1, useKernel: () => 1, ...changes }));
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    /** Library functions of which the `nth` call flips a bit of its result's byte `at`. */
+    const wrong = (nth: number, at: number): Partial<Library>[] => {
+      let calls = 0;
+      const flip = (bytes: Uint8Array | Uint32Array, at: number) => {
+        if (calls++ === nth) bytes[at]! ^= 4;
+      };
+      return [{
+        mask(bytes, start, length, key) {
+          portable.mask(bytes, start, length, key);
+          flip(bytes, start + at % length);
+        },
+      }, {
+        maskInto(target, targetStart, source, sourceStart, length, key) {
+          portable.maskInto(
+            target,
+            targetStart,
+            source,
+            sourceStart,
+            length,
+            key,
+          );
+          flip(target, targetStart + at % length);
+        },
+      }, {
+        scan(source, start, length, target, targetStart, table, flags, max) {
+          const count = portable.scan(
+            source,
+            start,
+            length,
+            target,
+            targetStart,
+            table,
+            flags,
+            max,
+          );
+          if (target !== null && at & 1) flip(target, at >> 1);
+          else flip(table, at % table.length);
+          return count;
+        },
+      }];
+    };
+    for (let at = 0; at < 500; at++) {
+      for (const [i, calls] of [4, 8, 3].entries()) {
+        for (let nth = 0; nth < calls; nth++) {
+          assert(
+            refused(wrong(nth, at)[i]!),
+            `function ${i}, call ${nth}, byte ${at}`,
+          );
+        }
+      }
     }
   });
 

@@ -6,12 +6,13 @@
  * @module
  */
 
-import { LIBRARY as linuxArm64 } from "../../src/backend/embedded/linux_arm64.ts";
-import { LIBRARY as linuxX64 } from "../../src/backend/embedded/linux_x64.ts";
-import { LIBRARY as macosArm64 } from "../../src/backend/embedded/macos_arm64.ts";
-import { LIBRARY as macosX64 } from "../../src/backend/embedded/macos_x64.ts";
-import { LIBRARY as wasm } from "../../src/backend/embedded/wasm.ts";
-import { LIBRARY as windowsX64 } from "../../src/backend/embedded/windows_x64.ts";
+import * as linuxArm64 from "../../src/backend/embedded/linux_arm64.ts";
+import * as linuxX64 from "../../src/backend/embedded/linux_x64.ts";
+import * as macosArm64 from "../../src/backend/embedded/macos_arm64.ts";
+import * as macosX64 from "../../src/backend/embedded/macos_x64.ts";
+import * as wasm from "../../src/backend/embedded/wasm.ts";
+import * as windowsX64 from "../../src/backend/embedded/windows_x64.ts";
+import { decode, type EmbeddedLibrary } from "../../src/backend/verify.ts";
 
 const NATIVE: URL = new URL("../", import.meta.url);
 const TESTS: readonly string[] = [
@@ -32,7 +33,7 @@ interface Way {
   /** The compiler and what this way adds to its flags. */
   readonly compile: readonly string[];
   /** The shipped library to open; absent: wsframe.c is compiled in. */
-  readonly library?: string;
+  readonly library?: EmbeddedLibrary;
   /** What runs the program, if not the machine itself. */
   readonly emulator?: readonly string[];
   /** The kernels that must be found there. */
@@ -146,7 +147,7 @@ async function runWay(way: Way, dir: string): Promise<void> {
   // Windows looks for a name without a suffix under another name
   const library = `${dir}/library.dll`;
   if (way.library) {
-    await Deno.writeFile(library, Uint8Array.fromBase64(way.library));
+    await Deno.writeFile(library, decode(way.library));
   }
   const result = await run(
     [...way.emulator ?? [], program, ...(way.library ? [library] : [])],
@@ -176,13 +177,14 @@ async function symbols(flags: readonly string[]): Promise<string[]> {
 
 async function inspect(
   name: string,
-  base64: string,
+  library: EmbeddedLibrary,
   dir: string,
 ): Promise<void> {
   const file = `${dir}/${name}`;
-  await Deno.writeFile(file, Uint8Array.fromBase64(base64));
+  const bytes = decode(library);
+  await Deno.writeFile(file, bytes);
   if (name === "wasm") {
-    const module = new WebAssembly.Module(Uint8Array.fromBase64(base64));
+    const module = new WebAssembly.Module(bytes);
     const exports = WebAssembly.Module.exports(module).map((e) => e.name);
     for (const wanted of [...FUNCTIONS, "memory", "__heap_base"]) {
       check(exports.includes(wanted), `wasm exports ${wanted}`);
@@ -247,7 +249,7 @@ async function main(): Promise<number> {
     await attempt(way.name, way.optional ?? false, (dir) => runWay(way, dir));
   }
   await attempt("exports and imports", false, async (dir) => {
-    const libraries: Record<string, string> = {
+    const libraries: Record<string, EmbeddedLibrary> = {
       linux_x64: linuxX64,
       linux_arm64: linuxArm64,
       macos_x64: macosX64,
@@ -255,8 +257,8 @@ async function main(): Promise<number> {
       windows_x64: windowsX64,
       wasm,
     };
-    for (const [name, base64] of Object.entries(libraries)) {
-      await inspect(name, base64, dir);
+    for (const [name, library] of Object.entries(libraries)) {
+      await inspect(name, library, dir);
     }
   });
   if (notRun > 0) console.log(`${notRun} not run`);

@@ -7,12 +7,15 @@
  */
 
 import type { Backend, Candidate } from "./backend.ts";
-import { LIBRARIES } from "./libraries.ts";
-import { libraryOf } from "./library.ts";
-import type { Library, Symbols } from "./library.ts";
-import { candidateDirectories, loadBackend } from "./load.ts";
-import type { MinimumLengths } from "./native.ts";
-import { processOf, processSystem } from "./process.ts";
+import {
+  candidateDirectories,
+  LIBRARIES,
+  loadBackend,
+  processOf,
+  processSystem,
+} from "./load.ts";
+import { libraryOf } from "./native.ts";
+import type { Library, MinimumLengths, Symbols } from "./native.ts";
 
 interface BunFfi {
   dlopen(

@@ -10,12 +10,15 @@
  */
 
 import type { Backend, Candidate } from "./backend.ts";
-import { LIBRARIES } from "./libraries.ts";
-import { libraryOf } from "./library.ts";
-import type { Library, Symbols } from "./library.ts";
-import { candidateDirectories, loadBackend, PREFIX } from "./load.ts";
+import {
+  candidateDirectories,
+  LIBRARIES,
+  loadBackend,
+  PREFIX,
+} from "./load.ts";
 import type { System } from "./load.ts";
-import type { MinimumLengths } from "./native.ts";
+import { libraryOf } from "./native.ts";
+import type { Library, MinimumLengths, Symbols } from "./native.ts";
 
 /** The part of `Deno` that is used here; other runtimes have no type for it. */
 interface DenoNamespace {
@@ -102,10 +105,20 @@ function denoSystem(deno: DenoNamespace): System {
   };
 }
 
+/** The candidates that may be written to and opened from. */
+function* permitted(deno: DenoNamespace, system: System): Generator<string> {
+  for (const path of candidateDirectories(system)) {
+    if (
+      granted(deno, { name: "ffi", path }) &&
+      granted(deno, { name: "write", path })
+    ) yield path;
+  }
+}
+
 /** The flags that are missing for the directory where fewest are. */
 function missingFlags(
   deno: DenoNamespace,
-  directories: readonly string[],
+  directories: Iterable<string>,
 ): string[] {
   let fewest: string[] | undefined;
   for (const path of directories) {
@@ -126,13 +139,8 @@ export function openDenoFfi(
   const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
   if (deno?.dlopen === undefined) return "this is not Deno";
   const system = denoSystem(deno);
-  const directories = candidateDirectories(system);
-  const permitted = directories.filter((path) =>
-    granted(deno, { name: "ffi", path }) &&
-    granted(deno, { name: "write", path })
-  );
-  if (permitted.length === 0) {
-    const flags = missingFlags(deno, directories).join(" ");
+  if (permitted(deno, system).next().done) {
+    const flags = missingFlags(deno, candidateDirectories(system)).join(" ");
     return `not permitted: add ${flags}`;
   }
   const arch = deno.build.arch === "x86_64" ? "x64" : "arm64";
@@ -141,7 +149,7 @@ export function openDenoFfi(
     minimum,
     LIBRARIES[`${system.platform}-${arch}`],
     system,
-    permitted,
+    permitted(deno, system),
     (path) => open(deno, path),
   );
 }

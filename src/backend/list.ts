@@ -6,10 +6,11 @@
 
 import { bunFfi } from "./bun_ffi.ts";
 import { denoFfi } from "./deno_ffi.ts";
-import { webCandidates } from "./list_web.ts";
 import { nodeApi } from "./node_api.ts";
+import { portable } from "./portable.ts";
 import { setCandidates } from "./select.ts";
+import { wasm } from "./wasm.ts";
 
-setCandidates([bunFfi, denoFfi, nodeApi, ...webCandidates]);
+setCandidates([bunFfi, denoFfi, nodeApi, wasm, portable]);
 
 export { backend, backends, useBackend } from "./select.ts";

@@ -4,14 +4,10 @@
  * @module
  */
 
-import type { Candidate } from "./backend.ts";
 import { portable } from "./portable.ts";
 import { setCandidates } from "./select.ts";
 import { wasm } from "./wasm.ts";
 
-/** The engines of the `./web` export. */
-export const webCandidates: readonly Candidate[] = [wasm, portable];
-
-setCandidates(webCandidates);
+setCandidates([wasm, portable]);
 
 export { backend, backends, useBackend } from "./select.ts";

@@ -7,11 +7,24 @@
  */
 
 import type { Backend, BackendName } from "./backend.ts";
-import { decode, messageOf } from "./decode.ts";
-import type { EmbeddedLibrary } from "./decode.ts";
-import type { Library } from "./library.ts";
-import { nativeBackend } from "./native.ts";
-import type { MinimumLengths } from "./native.ts";
+import * as linuxArm64 from "./embedded/linux_arm64.ts";
+import * as linuxX64 from "./embedded/linux_x64.ts";
+import * as macosArm64 from "./embedded/macos_arm64.ts";
+import * as macosX64 from "./embedded/macos_x64.ts";
+import * as windowsX64 from "./embedded/windows_x64.ts";
+import { messageOf, nativeBackend } from "./native.ts";
+import type { Library, MinimumLengths } from "./native.ts";
+import { decode } from "./verify.ts";
+import type { EmbeddedLibrary } from "./verify.ts";
+
+/** The libraries that native/build.ts made; keys as in `process.platform` and `process.arch`. */
+export const LIBRARIES: Readonly<Record<string, EmbeddedLibrary>> = {
+  "darwin-arm64": macosArm64,
+  "darwin-x64": macosX64,
+  "linux-arm64": linuxArm64,
+  "linux-x64": linuxX64,
+  "win32-x64": windowsX64,
+};
 
 /** What loading needs of a runtime. All of it throws where it fails. */
 export interface System {
@@ -38,32 +51,45 @@ export interface System {
 /** The beginning of the name of every directory that is made. */
 export const PREFIX = "wsframe-";
 
+type Places = Pick<System, "platform" | "environment">;
+
+function* places({ platform, environment }: Places): Generator<string> {
+  const variable = (name: string, suffix = "") => {
+    const value = environment(name);
+    return value ? value + suffix : "";
+  };
+  if (platform === "win32") {
+    yield variable("TEMP");
+    yield variable("TMP");
+    yield "C:\\Windows\\Temp";
+    return;
+  }
+  yield variable("TMPDIR");
+  yield "/tmp";
+  yield "/var/tmp";
+  yield variable("XDG_RUNTIME_DIR");
+  yield "/dev/shm";
+  yield variable("XDG_CACHE_HOME");
+  yield variable("HOME", "/.cache");
+}
+
 /**
  * Directories to write the library to, best first: more than one, because a
  * temporary directory may be read-only or on a file system whose files may not be
  * executed. The working directory is not among them; it is no place for surprises.
+ * One at a time, since the first is nearly always good.
  */
-export function candidateDirectories(
-  system: Pick<System, "platform" | "environment">,
-): string[] {
-  const variable = (name: string, suffix = "") => {
-    const value = system.environment(name);
-    return value ? value + suffix : "";
-  };
-  const directories = system.platform === "win32"
-    ? [variable("TEMP"), variable("TMP"), "C:\\Windows\\Temp"]
-    : [
-      variable("TMPDIR"),
-      "/tmp",
-      "/var/tmp",
-      variable("XDG_RUNTIME_DIR"),
-      "/dev/shm",
-      variable("XDG_CACHE_HOME"),
-      variable("HOME", "/.cache"),
-    ];
-  // a relative path would depend on the working directory
-  const absolute = system.platform === "win32" ? /^[a-z]:[\\/]|^\\\\/i : /^\//;
-  return [...new Set(directories)].filter((path) => absolute.test(path));
+export function* candidateDirectories(system: Places): Generator<string> {
+  const seen: Set<string> = new Set();
+  for (const path of places(system)) {
+    // a relative path would depend on the working directory
+    const absolute = system.platform === "win32"
+      ? /^[a-z]:[\\/]|^\\\\/i.test(path)
+      : path.startsWith("/");
+    if (!absolute || seen.has(path)) continue;
+    seen.add(path);
+    yield path;
+  }
 }
 
 function attempt(action: () => void): void {
@@ -114,7 +140,7 @@ function openIn<T>(
 export function openLibrary<T>(
   library: EmbeddedLibrary,
   system: System,
-  directories: readonly string[],
+  directories: Iterable<string>,
   open: (path: string) => T,
 ): T {
   const bytes = decode(library);
@@ -141,7 +167,7 @@ export function loadBackend(
   minimum: MinimumLengths,
   library: EmbeddedLibrary | undefined,
   system: System,
-  directories: readonly string[],
+  directories: Iterable<string>,
   open: (path: string) => Library,
 ): Backend | string {
   if (library === undefined) {
@@ -156,4 +182,61 @@ export function loadBackend(
   } catch (error) {
     return messageOf(error);
   }
+}
+
+/** The part of `process` that is used here. */
+export interface Process {
+  readonly platform: string;
+  readonly arch: string;
+  readonly versions: Readonly<Record<string, string | undefined>>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly permission?: { has(scope: string, reference?: string): boolean };
+  /** Node 20.16, Bun 1.2. */
+  getBuiltinModule?(name: string): unknown;
+  dlopen(module: { exports: unknown }, path: string): void;
+  /** Not on Windows. */
+  getuid?(): number;
+}
+
+interface FileSystem {
+  statSync(path: string): { uid: number; mode: number };
+  mkdtempSync(prefix: string): string;
+  writeFileSync(
+    path: string,
+    data: Uint8Array,
+    options: { flag: string; mode: number },
+  ): void;
+  unlinkSync(path: string): void;
+  rmdirSync(path: string): void;
+}
+
+/** `process`, where this runtime is the one asked for; Bun and Deno call themselves Node, too. */
+export function processOf(runtime: "node" | "bun"): Process | undefined {
+  const scope = globalThis as { process?: Process; Deno?: unknown };
+  // Deno first: looking at its `process` makes it load Node's, which takes 13 ms
+  if (scope.Deno !== undefined) return undefined;
+  const versions = scope.process?.versions;
+  if (versions?.node === undefined) return undefined;
+  const actual = versions.bun === undefined ? "node" : "bun";
+  return actual === runtime ? scope.process : undefined;
+}
+
+/** Node's file system as the loader uses it; throws where it is not to be had. */
+export function processSystem(process: Process): System {
+  const fs = process.getBuiltinModule?.("node:fs") as FileSystem;
+  return {
+    platform: process.platform,
+    environment: (name) => process.env[name],
+    ownership(directory) {
+      const user = process.getuid?.();
+      if (user === undefined) return undefined;
+      const { uid, mode } = fs.statSync(directory);
+      return { uid, mode, user };
+    },
+    makeDirectory: (parent) => fs.mkdtempSync(`${parent}/${PREFIX}`),
+    writeFile: (path, bytes) =>
+      fs.writeFileSync(path, bytes, { flag: "wx", mode: 0o700 }),
+    removeFile: (path) => fs.unlinkSync(path),
+    removeDirectory: (path) => fs.rmdirSync(path),
+  };
 }

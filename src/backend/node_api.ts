@@ -10,13 +10,16 @@
  */
 
 import type { Backend, Candidate } from "./backend.ts";
-import { LIBRARIES } from "./libraries.ts";
-import { candidateDirectories, loadBackend } from "./load.ts";
-import { sizeOf } from "./library.ts";
-import type { Library } from "./library.ts";
-import type { MinimumLengths } from "./native.ts";
-import { processOf, processSystem } from "./process.ts";
-import type { Process } from "./process.ts";
+import {
+  candidateDirectories,
+  LIBRARIES,
+  loadBackend,
+  processOf,
+  processSystem,
+} from "./load.ts";
+import type { Process } from "./load.ts";
+import { sizeOf } from "./native.ts";
+import type { Library, MinimumLengths } from "./native.ts";
 
 interface Exports {
   mask(bytes: Uint8Array): void;

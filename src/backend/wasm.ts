@@ -14,13 +14,11 @@ import {
   SCAN_ROW_WORDS,
   SCAN_ROWS,
 } from "./backend.ts";
-import { decode, messageOf } from "./decode.ts";
 import * as embedded from "./embedded/wasm.ts";
-import { sizeOf } from "./library.ts";
-import type { Library } from "./library.ts";
-import { nativeBackend } from "./native.ts";
-import type { MinimumLengths } from "./native.ts";
+import { messageOf, nativeBackend, sizeOf } from "./native.ts";
+import type { Library, MinimumLengths } from "./native.ts";
 import * as portable from "./portable.ts";
+import { decode } from "./verify.ts";
 
 /** What the module exports. Pointers are numbers. */
 interface Exports {
