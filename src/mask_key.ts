@@ -11,12 +11,14 @@
 const pool: Int32Array = new Int32Array(4096);
 let next: number = pool.length;
 
+function refill(): void {
+  crypto.getRandomValues(pool);
+  next = 0;
+}
+
 /** A fresh key as one 32-bit number, unpredictable as RFC 6455 section 10.3 asks. */
 export function nextMaskKey(): number {
-  if (next === pool.length) {
-    crypto.getRandomValues(pool);
-    next = 0;
-  }
+  if (next === pool.length) refill();
   const key = pool[next]!;
   pool[next++] = 0; // no key is kept after its use
   return key;

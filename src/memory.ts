@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkBytes } from "./check.ts";
 import { V8 } from "./engine.ts";
 
 /**
@@ -12,8 +13,11 @@ import { V8 } from "./engine.ts";
  */
 const BLOCK_LENGTH = 0x10000;
 
-/** Results longer than this get memory of their own, in bytes: keeping one keeps no block. */
-const MAX_SHARED_LENGTH = 0x4000;
+/** Results from this length on get memory of their own, in bytes: keeping one keeps no block. */
+const MIN_OWN_LENGTH = 0x4000;
+
+/** The same where memory comes back: own memory then costs less than a share of a block. */
+const MIN_RECYCLED_LENGTH = 0x800;
 
 interface BufferConstructor {
   allocUnsafeSlow(length: number): Uint8Array<ArrayBuffer>;
@@ -39,22 +43,35 @@ export function allocateBlock(length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(unsafe.allocUnsafeSlow(length).buffer, 0, length);
 }
 
-let block: ArrayBuffer = new ArrayBuffer(0);
+/**
+ * The block that small results share now, its buffer (asking a view for it costs V8 as
+ * much as making one), and how much of it is theirs.
+ */
+let block: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+let { buffer } = block;
 let used = 0;
+
+function nextBlock(): void {
+  block = allocateBlock(BLOCK_LENGTH);
+  buffer = block.buffer;
+  used = 0;
+}
 
 /** Up to this length JavaScriptCore has typed arrays that cost no more than an object, in bytes. */
 export const MAX_SMALL_LENGTH = 1000;
 
+/** Whether a result of that length is alone in its memory, and may so be recycled. */
+export function hasOwnMemory(length: number): boolean {
+  return length >= (recycling ? MIN_RECYCLED_LENGTH : MIN_OWN_LENGTH);
+}
+
 /** Memory for one result; in V8 small ones share blocks of 64 KiB. */
 export function allocate(length: number): Uint8Array<ArrayBuffer> {
   if (!V8 && length <= MAX_SMALL_LENGTH) return new Uint8Array(length);
-  if (length > MAX_SHARED_LENGTH) return allocateBlock(length);
-  // byteLength is 0 after somebody transferred the block away.
-  if (used + length > block.byteLength) {
-    block = allocateBlock(BLOCK_LENGTH).buffer;
-    used = 0;
-  }
-  const bytes = new Uint8Array(block, used, length);
+  if (hasOwnMemory(length)) return issue(length);
+  // Its length is 0 after somebody transferred it away.
+  if (used + length > block.length) nextBlock();
+  const bytes = new Uint8Array(buffer, used, length);
   used += (length + 7) & ~7;
   return bytes;
 }
@@ -168,8 +185,40 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
   return issueBlock(block, length);
 }
 
-/** Keeps what was issued, when it comes back for the first time. */
+/**
+ * Gives back memory that this module handed out, once nobody uses it any more: what comes
+ * later then needs no fresh memory, which costs more than reading or writing the frames.
+ * For servers and load generators that move much data; nobody needs to call it. At most
+ * 4 MiB are kept, in at most 32 blocks, for the whole process.
+ *
+ * It takes what `take`, `takeParts` and `writeFrame` returned, once it was written, and
+ * payloads of frames of the iterator and data of a Connection's events, each just as it
+ * was returned and from 2 KiB on. All else is left alone: what is shorter shares memory
+ * with others, and a part of the bytes, a view into a pushed chunk (`inPlace`), and what
+ * was given back before or transferred are not this module's.
+ *
+ * @param bytes The bytes, which nobody may use any more
+ * @throws {TypeError} When `bytes` is not a Uint8Array
+ *
+ * @example
+ * ```ts
+ * import { FrameReader, recycle, writeFrame } from "@wsframe/wsframe";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const reader = new FrameReader();
+ * const chunk = writeFrame({ opcode: 2, payload: new Uint8Array(100_000) });
+ * let length = 0;
+ * for (let i = 0; i < 3; i++) {
+ *   for (const { payload } of reader.push(chunk)) {
+ *     length += payload.length;
+ *     recycle(payload); // the next frame may stand in the same memory
+ *   }
+ * }
+ * assertEquals(length, 300_000);
+ * ```
+ */
 export function recycle(bytes: Uint8Array): void {
+  if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
   recycling = true;
   const { length } = bytes;
   // 0 after somebody transferred it away.
