@@ -32,6 +32,7 @@ export { CloseCode, Opcode } from "./src/frame.ts";
 export type { Frame, FrameHeader, FrameInit, Role } from "./src/frame.ts";
 export { mask, maskInto } from "./src/mask.ts";
 export { generateMaskKey } from "./src/mask_key.ts";
+export { recycle } from "./src/memory.ts";
 export { FrameReader, readFrame, readFrameHeader } from "./src/reader.ts";
 export type { ReadOptions } from "./src/reader.ts";
 export { FrameDecoderStream, FrameEncoderStream } from "./src/streams.ts";

@@ -19,6 +19,7 @@ export { CloseCode, Opcode } from "./frame.ts";
 export type { Frame, FrameHeader, FrameInit, Role } from "./frame.ts";
 export { mask, maskInto } from "./mask.ts";
 export { generateMaskKey } from "./mask_key.ts";
+export { recycle } from "./memory.ts";
 export { FrameReader, readFrame, readFrameHeader } from "./reader.ts";
 export type { ReadOptions } from "./reader.ts";
 export { FrameDecoderStream, FrameEncoderStream } from "./streams.ts";

@@ -29,7 +29,7 @@ import {
   appendFrame,
   appendText,
   FrameWriter,
-  type WriteOptions,
+  type FrameWriterOptions,
 } from "../writer.ts";
 import { Deflater, type DeflateWindow } from "./deflate.ts";
 import {
@@ -42,7 +42,7 @@ import { Incoming } from "./incoming.ts";
 import { decodeText, Utf8Validator } from "./utf8.ts";
 
 /** What a {@linkcode Connection} is told. */
-export interface ConnectionOptions extends WriteOptions {
+export interface ConnectionOptions extends FrameWriterOptions {
   /** Which end this is: a server takes masked frames, a client sends them. */
   role: Role;
   /** The longest payload of one frame to accept, in bytes (default 16 MiB). */
@@ -61,9 +61,12 @@ export interface ConnectionOptions extends WriteOptions {
   /** Messages are handed out in pieces as they arrive (default false). */
   partial?: boolean;
   /**
-   * Unmask inside the received chunks, of which the data of events may then be views
-   * (default false: a chunk never changes, and events own their data). For transports
-   * that hand over fresh memory with every read, as `node:net` does: it saves a copy.
+   * Saves copies, in both directions (default false: a chunk never changes, events own
+   * their data, and `send` copies). Received chunks are unmasked where they are, and the
+   * data of events may be views into them: for transports that hand over fresh memory
+   * with every read, as `node:net` does. And a server's long data stays where it is until
+   * {@linkcode Connection.takeOutputs} hands it out: it must not change until then, nor
+   * until it was written.
    */
   inPlace?: boolean;
   /** Pings are answered (default true). */
@@ -391,6 +394,17 @@ export class Connection {
    */
   takeOutput(): Uint8Array<ArrayBuffer> {
     return this.#writer.take();
+  }
+
+  /**
+   * Takes what {@linkcode takeOutput} takes, in parts, for a transport that writes several
+   * with one call (writev, Node's `cork`): with `inPlace`, long data is not copied then.
+   *
+   * @returns The parts in their order, none of them empty; none when there is nothing to
+   * write. With `inPlace` some may be the data that was sent; all others are the caller's
+   */
+  takeOutputs(): Uint8Array[] {
+    return this.#writer.takeParts();
   }
 
   #checkOpen(action: string): void {
