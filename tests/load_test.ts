@@ -238,9 +238,7 @@ describe("candidateDirectories()", () => {
   const directories = (
     platform: string,
     env: Record<string, string | undefined>,
-  ) => [
-    ...candidateDirectories({ platform, environment: (name) => env[name] }),
-  ];
+  ) => candidateDirectories({ platform, environment: (name) => env[name] });
 
   it("begins with the one that the user chose", () => {
     const env = { TMPDIR: "/mine", HOME: "/home/me" };

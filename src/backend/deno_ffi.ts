@@ -105,9 +105,12 @@ function denoSystem(deno: DenoNamespace): System {
   };
 }
 
-/** The candidates that may be written to and opened from. */
-function* permitted(deno: DenoNamespace, system: System): Generator<string> {
-  for (const path of candidateDirectories(system)) {
+/** Those that may be written to and opened from; asked one by one, since the first will do. */
+function* permitted(
+  deno: DenoNamespace,
+  directories: readonly string[],
+): Generator<string> {
+  for (const path of directories) {
     if (
       granted(deno, { name: "ffi", path }) &&
       granted(deno, { name: "write", path })
@@ -118,7 +121,7 @@ function* permitted(deno: DenoNamespace, system: System): Generator<string> {
 /** The flags that are missing for the directory where fewest are. */
 function missingFlags(
   deno: DenoNamespace,
-  directories: Iterable<string>,
+  directories: readonly string[],
 ): string[] {
   let fewest: string[] | undefined;
   for (const path of directories) {
@@ -139,8 +142,9 @@ export function openDenoFfi(
   const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
   if (deno?.dlopen === undefined) return "this is not Deno";
   const system = denoSystem(deno);
-  if (permitted(deno, system).next().done) {
-    const flags = missingFlags(deno, candidateDirectories(system)).join(" ");
+  const directories = candidateDirectories(system);
+  if (permitted(deno, directories).next().done) {
+    const flags = missingFlags(deno, directories).join(" ");
     return `not permitted: add ${flags}`;
   }
   const arch = deno.build.arch === "x86_64" ? "x64" : "arm64";
@@ -149,7 +153,7 @@ export function openDenoFfi(
     minimum,
     LIBRARIES[`${system.platform}-${arch}`],
     system,
-    permitted(deno, system),
+    permitted(deno, directories),
     (path) => open(deno, path),
   );
 }

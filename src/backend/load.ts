@@ -51,45 +51,35 @@ export interface System {
 /** The beginning of the name of every directory that is made. */
 export const PREFIX = "wsframe-";
 
-type Places = Pick<System, "platform" | "environment">;
-
-function* places({ platform, environment }: Places): Generator<string> {
-  const variable = (name: string, suffix = "") => {
-    const value = environment(name);
-    return value ? value + suffix : "";
-  };
-  if (platform === "win32") {
-    yield variable("TEMP");
-    yield variable("TMP");
-    yield "C:\\Windows\\Temp";
-    return;
-  }
-  yield variable("TMPDIR");
-  yield "/tmp";
-  yield "/var/tmp";
-  yield variable("XDG_RUNTIME_DIR");
-  yield "/dev/shm";
-  yield variable("XDG_CACHE_HOME");
-  yield variable("HOME", "/.cache");
-}
-
 /**
  * Directories to write the library to, best first: more than one, because a
  * temporary directory may be read-only or on a file system whose files may not be
  * executed. The working directory is not among them; it is no place for surprises.
- * One at a time, since the first is nearly always good.
  */
-export function* candidateDirectories(system: Places): Generator<string> {
-  const seen: Set<string> = new Set();
-  for (const path of places(system)) {
+export function candidateDirectories(
+  { platform, environment }: Pick<System, "platform" | "environment">,
+): string[] {
+  const variable = (name: string, suffix = "") => {
+    const value = environment(name);
+    return value ? value + suffix : "";
+  };
+  const windows = platform === "win32";
+  const directories = windows
+    ? [variable("TEMP"), variable("TMP"), "C:\\Windows\\Temp"]
+    : [
+      variable("TMPDIR"),
+      "/tmp",
+      "/var/tmp",
+      variable("XDG_RUNTIME_DIR"),
+      "/dev/shm",
+      variable("XDG_CACHE_HOME"),
+      variable("HOME", "/.cache"),
+    ];
+  return directories.filter((path, i) =>
     // a relative path would depend on the working directory
-    const absolute = system.platform === "win32"
-      ? /^[a-z]:[\\/]|^\\\\/i.test(path)
-      : path.startsWith("/");
-    if (!absolute || seen.has(path)) continue;
-    seen.add(path);
-    yield path;
-  }
+    (windows ? /^[a-z]:[\\/]|^\\\\/i.test(path) : path.startsWith("/")) &&
+    directories.indexOf(path) === i
+  );
 }
 
 function attempt(action: () => void): void {
