@@ -51,7 +51,7 @@ function* rows(
   const starts: Times[] = [];
   /** The median over some starts, which all values share. */
   const measure = (value: (times: Times) => number) => () => {
-    while (starts.length < (once ? 1 : quick ? 3 : 7)) starts.push(start());
+    while (starts.length < (once ? 1 : quick ? 7 : 21)) starts.push(start());
     const values = starts.map(value).sort((a, b) => a - b);
     return values[values.length >> 1];
   };

@@ -62,6 +62,15 @@ describe("a process", () => {
     });
   });
 
+  it("has the engines without a library in ./web", () => {
+    const { stdout, stderr } = run(command("web.ts", []));
+    assertEquals(stderr, "");
+    assertEquals(JSON.parse(stdout), {
+      used: "wasm",
+      names: ["wasm", "portable"],
+    });
+  });
+
   it("does what WSFRAME_BACKEND says", () => {
     const flags = RUNTIME === "deno" ? ["--allow-all"] : [];
     for (const name of ["wasm", "portable"]) {

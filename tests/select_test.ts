@@ -26,6 +26,13 @@ describe("backends", () => {
   });
 });
 
+describe("portable", () => {
+  it("computes in the words that this engine is quick at", () => {
+    const { isa } = withBackend("portable", backend);
+    assertEquals(isa, "Bun" in globalThis ? "u32" : "u64");
+  });
+});
+
 describe("useBackend", () => {
   it("switches to every engine there is, and all give the same", () => {
     const results = available.map((name) =>
