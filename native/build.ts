@@ -88,7 +88,8 @@ const PLATFORMS: readonly Platform[] = [
   },
   {
     name: "macos_arm64",
-    // pages of 16 KiB: one of code, one of imported pointers, then the symbols
+    // Pages of 16 KiB: one of code, one for the six pointers to napi_* functions, then the
+    // symbols (1.3 KiB), which have to begin a page and to come last. 6 KiB are not zero.
     flags: ["--target=arm64-apple-macos12", ...MACH_O],
     limit: 36864,
   },
