@@ -16,29 +16,47 @@ import { SCAN_ROW_WORDS, SCAN_ROWS } from "./backend.ts";
 import { V8 } from "../engine.ts";
 import { parsed, parseHeader } from "../header.ts";
 
-/** The size of a word in bytes. */
-const WORD: number = V8 ? 8 : 4;
-
 /**
- * From so many bytes on a word view pays. Measured: a view costs 25 to 50 ns, and as much
- * again when it is collected; the byte loop does 2 bytes per ns in V8 and 3 in
- * JavaScriptCore.
+ * From so many bytes on words pay where their view is kept: 128 bytes take 22 to 40 ns,
+ * in a byte loop 60 to 90. Never below 65 in V8, which has arrays of up to 64 bytes in
+ * its own heap until somebody asks for their buffer; in JavaScriptCore, where asking
+ * costs 200 ns once for arrays of up to 1000 bytes, not below what they save.
  */
-export const MIN_WORD_BYTES: number = V8 ? 192 : 128;
+export const MIN_WORD_BYTES: number = V8 ? 80 : 128;
 
-/** The same where the view exists already, in a scan. */
+/** From so many bytes on they pay even where a view is made for them, in 20 to 50 ns. */
+const MIN_VIEW_BYTES = 128;
+
+/** From so many bytes on they pay in a scan, which has one view for all its frames. */
 const MIN_SCAN_WORD_BYTES = 24;
 
-/** A scan of less than this makes no views at all, in bytes. */
-const MIN_VIEW_BYTES = 192;
+/**
+ * From so many bytes on V8 takes words of 64 bits, up to 1.7 times as fast. Until it has
+ * compiled their loop for good, it makes a BigInt on the heap of each, at 50 ns: with
+ * shorter ranges that takes thousands of calls. JavaScriptCore always makes them.
+ */
+const MIN_WIDE_BYTES: number = V8 ? 2048 : Infinity;
+
+/** So that counts of words are 32-bit numbers, in bytes. */
+const MAX_NARROW_BYTES = 0x40000000;
+
+/** The longest buffer that is kept, in bytes: a received chunk, a pool. */
+const MAX_KEPT_BYTES = 0x20000;
 
 const LITTLE_ENDIAN: boolean =
   new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
 
-type Words = BigUint64Array | Int32Array;
-
 const keyPair: Int32Array = new Int32Array(2);
 const keyWord: BigUint64Array = new BigUint64Array(keyPair.buffer);
+
+/**
+ * The buffer of an earlier range, and all of it as words: ranges that follow each other
+ * mostly share a buffer, and a view costs as much as masking 200 bytes through it.
+ */
+let keptBuffer: ArrayBufferLike | null = null;
+let keptWords: Int32Array = new Int32Array(0);
+/** Counts ranges that were elsewhere. */
+let misses = 0;
 
 /** The key as it stands after `count` more bytes. */
 export function rotateKey(key: number, count: number): number {
@@ -138,87 +156,124 @@ function inMemoryOrder(key: number): number {
     : key >>> 24 | key >>> 8 & 0xff00 | key << 8 & 0xff0000 | key << 24;
 }
 
+/** The first index from `start` on at which a word can begin. */
+function toWord(bytes: Uint8Array, start: number): number {
+  return start + (-(bytes.byteOffset + start) & 3);
+}
+
+/** Masks by words of 32 bits; `words` begins where `bytes[base]` is, or would be. */
+function maskIn(
+  words: Int32Array,
+  base: number,
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  key: number,
+): void {
+  const head = base - start & 3;
+  if (head > 0) {
+    maskBytes(bytes, start, head, key);
+    key = rotateKey(key, head);
+  }
+  const word = inMemoryOrder(key);
+  let i = (start + head - base) >> 2;
+  const end = i + ((length - head) >>> 2);
+  for (const last = end - 7; i < last; i += 8) {
+    words[i]! ^= word;
+    words[i + 1]! ^= word;
+    words[i + 2]! ^= word;
+    words[i + 3]! ^= word;
+    words[i + 4]! ^= word;
+    words[i + 5]! ^= word;
+    words[i + 6]! ^= word;
+    words[i + 7]! ^= word;
+  }
+  for (; i < end; i++) words[i]! ^= word;
+  const rest = (length - head) & 3;
+  if (rest > 0) maskBytes(bytes, start + length - rest, rest, key);
+}
+
 /**
- * XORs `count` words in place. The view is made here, and the loop stands here, because
- * V8 then knows the view: 0.8 to 1.4 us for 16 KiB instead of 2.2 through a parameter.
+ * XORs words of 64 bits. The view is made here, and the loop stands here, because V8 then
+ * knows the view: 0.8 to 1.4 us for 16 KiB instead of 2.2 through a parameter.
  */
-function maskWords(
+function maskWideWords(
   buffer: ArrayBufferLike,
   byteOffset: number,
   count: number,
-  key: number,
+  word: number,
 ): void {
-  const word = inMemoryOrder(key);
+  const words = new BigUint64Array(buffer, byteOffset, count);
+  keyPair[0] = word;
+  keyPair[1] = word;
+  const wide = keyWord[0]!;
   let i = 0;
-  if (V8) {
-    const words = new BigUint64Array(buffer, byteOffset, count);
-    keyPair[0] = word;
-    keyPair[1] = word;
-    const wide = keyWord[0]!;
-    for (const last = count - 3; i < last; i += 4) {
-      words[i]! ^= wide;
-      words[i + 1]! ^= wide;
-      words[i + 2]! ^= wide;
-      words[i + 3]! ^= wide;
-    }
-    for (; i < count; i++) words[i]! ^= wide;
-  } else {
-    const words = new Int32Array(buffer, byteOffset, count);
-    for (const last = count - 3; i < last; i += 4) {
-      words[i]! ^= word;
-      words[i + 1]! ^= word;
-      words[i + 2]! ^= word;
-      words[i + 3]! ^= word;
-    }
-    for (; i < count; i++) words[i]! ^= word;
+  for (const last = count - 3; i < last; i += 4) {
+    words[i]! ^= wide;
+    words[i + 1]! ^= wide;
+    words[i + 2]! ^= wide;
+    words[i + 3]! ^= wide;
   }
+  for (; i < count; i++) words[i]! ^= wide;
 }
 
-/** XORs words `from` to `to` from one view into another, at the same indices. */
-function maskWordsInto(
-  target: Words,
-  source: Words,
-  from: number,
-  to: number,
+/** Masks by words of 64 bits. */
+function maskWide(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
   key: number,
 ): void {
-  const word = inMemoryOrder(key);
-  if (V8) {
-    keyPair[0] = word;
-    keyPair[1] = word;
-    maskWideInto(target as BigUint64Array, source as BigUint64Array, from, to);
-  } else {
-    const targetWords = target as Int32Array;
-    const sourceWords = source as Int32Array;
-    for (let i = from; i < to; i++) targetWords[i] = sourceWords[i]! ^ word;
-  }
+  const address = bytes.byteOffset + start;
+  const head = -address & 7;
+  const count = Math.floor((length - head) / 8);
+  maskBytes(bytes, start, head, key);
+  key = rotateKey(key, head);
+  maskWideWords(bytes.buffer, address + head, count, inMemoryOrder(key));
+  const done = head + 8 * count;
+  maskBytes(bytes, start + done, length - done, key);
 }
 
-/** The key stays in `keyWord`: as a variable or a parameter it may become a BigInt on the heap. */
-function maskWideInto(
-  target: BigUint64Array,
-  source: BigUint64Array,
-  from: number,
-  to: number,
-): void {
-  for (let i = from; i < to; i++) target[i] = source[i]! ^ keyWord[0]!;
-}
-
-/** The whole words inside `length` bytes from `byteOffset` on. */
-function wordsOf(
-  buffer: ArrayBufferLike,
-  byteOffset: number,
+/**
+ * Masks by the words of the kept buffer. Elsewhere only every eighth time a buffer is
+ * kept: where buffers take turns, each view would be made for one range.
+ */
+function maskNarrow(
+  bytes: Uint8Array,
+  start: number,
   length: number,
-): Words {
-  const count = Math.floor(length / WORD);
-  return V8
-    ? new BigUint64Array(buffer, byteOffset, count)
-    : new Int32Array(buffer, byteOffset, count);
-}
-
-/** How far it is from `address` to the next word boundary, in bytes. */
-function toBoundary(address: number): number {
-  return -address & (WORD - 1);
+  key: number,
+): void {
+  const { buffer, byteOffset } = bytes;
+  const end = byteOffset + start + length;
+  let words = keptWords;
+  let base = 0 - byteOffset;
+  // It may have been resized: a view that lost bytes has length 0.
+  if (buffer !== keptBuffer || end >> 2 > words.length) {
+    misses = misses + 1 & 7;
+    if (
+      misses === 0 &&
+      (buffer.maxByteLength ?? buffer.byteLength) <= MAX_KEPT_BYTES
+    ) {
+      words = new Int32Array(buffer, 0, buffer.byteLength >> 2);
+      keptBuffer = buffer;
+      keptWords = words;
+    } else if (length < MIN_VIEW_BYTES) {
+      return maskBytes(bytes, start, length, key);
+    } else if (V8) {
+      return maskWide(bytes, start, length, key);
+    } else if (length > MAX_NARROW_BYTES) {
+      maskNarrow(bytes, start, MAX_NARROW_BYTES, key);
+      start += MAX_NARROW_BYTES;
+      length -= MAX_NARROW_BYTES;
+      return maskNarrow(bytes, start, length, key);
+    } else {
+      base = toWord(bytes, start);
+      const count = (start + length - base) >>> 2;
+      words = new Int32Array(buffer, byteOffset + base, count);
+    }
+  }
+  maskIn(words, base, bytes, start, length, key);
 }
 
 /** {@linkcode Backend.mask} in TypeScript. */
@@ -228,16 +283,16 @@ export function mask(
   length: number,
   key: number,
 ): void {
-  if (length < MIN_WORD_BYTES) return maskBytes(bytes, start, length, key);
-  const address = bytes.byteOffset + start;
-  const head = toBoundary(address);
-  const count = Math.floor((length - head) / WORD);
-  maskBytes(bytes, start, head, key);
-  key = rotateKey(key, head);
-  maskWords(bytes.buffer, address + head, count, key);
-  const done = head + count * WORD;
-  maskBytes(bytes, start + done, length - done, key);
+  if (length < MIN_WORD_BYTES) maskBytes(bytes, start, length, key);
+  else if (length < MIN_WIDE_BYTES) maskNarrow(bytes, start, length, key);
+  else maskWide(bytes, start, length, key);
 }
+
+/** Below so many bytes a loop is quicker than a copy by the engine that is then masked. */
+const MIN_COPY_BYTES = 128;
+
+/** So much at a time, in bytes, that the second pass finds it in the nearest cache. */
+const COPY_BYTES = 0x2000;
 
 /** {@linkcode Backend.maskInto} in TypeScript. */
 export function maskInto(
@@ -248,95 +303,20 @@ export function maskInto(
   length: number,
   key: number,
 ): void {
-  const to = target.byteOffset + targetStart;
-  const from = source.byteOffset + sourceStart;
-  if (length < MIN_WORD_BYTES) {
-    // The direction makes every overlap right, without asking whose buffer it is.
-    return to > from
-      ? maskBytesBackInto(
-        target,
-        targetStart,
-        source,
-        sourceStart,
-        length,
-        key,
-      )
-      : maskBytesInto(target, targetStart, source, sourceStart, length, key);
-  }
-  if (
-    key === 0 ||
-    to > from && to < from + length && target.buffer === source.buffer
-  ) {
-    // Forward would read what it wrote: let the engine move, then mask.
-    target.set(
-      source.subarray(sourceStart, sourceStart + length),
-      targetStart,
-    );
-    if (key !== 0) mask(target, targetStart, length, key);
-    return;
-  }
-  const head = toBoundary(to);
-  if (toBoundary(from) !== head) {
-    return maskUnaligned(
-      target,
-      targetStart,
-      source,
-      sourceStart,
-      length,
-      key,
-    );
-  }
-  maskBytesInto(target, targetStart, source, sourceStart, head, key);
-  key = rotateKey(key, head);
-  const targetWords = wordsOf(target.buffer, to + head, length - head);
-  const sourceWords = wordsOf(source.buffer, from + head, length - head);
-  const count = targetWords.length;
-  maskWordsInto(targetWords, sourceWords, 0, count, key);
-  const done = head + count * WORD;
-  maskBytesInto(
-    target,
-    targetStart + done,
-    source,
-    sourceStart + done,
-    length - done,
-    key,
-  );
-}
-
-/** From so many bytes on a copy and a mask in place beat the byte loop. */
-const MIN_COPY_BYTES = 256;
-
-/** So much at a time, in bytes, that the second pass finds it in the nearest cache. */
-const COPY_BYTES = 0x2000;
-
-/**
- * Words that stand at no boundary in one of the two: copied, then masked in place. A
- * DataView would do it in one pass, at 1.4 times the time where it is fast, and at 10
- * times where it makes BigInts (Node 20).
- */
-function maskUnaligned(
-  target: Uint8Array,
-  targetStart: number,
-  source: Uint8Array,
-  sourceStart: number,
-  length: number,
-  key: number,
-): void {
+  // The direction makes every overlap right, without asking whose buffer it is.
+  const backward =
+    target.byteOffset + targetStart > source.byteOffset + sourceStart;
   if (length < MIN_COPY_BYTES) {
-    return maskBytesInto(
-      target,
-      targetStart,
-      source,
-      sourceStart,
-      length,
-      key,
-    );
+    const loop = backward ? maskBytesBackInto : maskBytesInto;
+    return loop(target, targetStart, source, sourceStart, length, key);
   }
-  for (let at = 0; at < length; at += COPY_BYTES) {
-    const count = Math.min(COPY_BYTES, length - at);
+  const pieces = Math.ceil(length / COPY_BYTES);
+  for (let i = 0; i < pieces; i++) {
+    const at = COPY_BYTES * (backward ? pieces - 1 - i : i);
+    const size = Math.min(COPY_BYTES, length - at);
     const start = sourceStart + at;
-    target.set(source.subarray(start, start + count), targetStart + at);
-    mask(target, targetStart + at, count, key);
+    target.set(source.subarray(start, start + size), targetStart + at);
+    if (key !== 0) mask(target, targetStart + at, size, key);
   }
 }
 
@@ -353,12 +333,10 @@ export function scan(
 ): number {
   const end = start + length;
   const lastRow = table.length - SCAN_ROW_WORDS;
-  const shift = targetStart - start;
   let row = SCAN_ROWS;
   let at = start;
   let fault = 0;
-  const minWordBytes = length < MIN_VIEW_BYTES ? length : MIN_SCAN_WORD_BYTES;
-  let scanned: Scanned | null = null;
+  let masked = 0;
   while (row <= lastRow) {
     const headerLength = parseHeader(source, at, end, flags, maxPayloadLength);
     if (headerLength <= 0) {
@@ -368,109 +346,59 @@ export function scan(
     const payloadStart = at + headerLength;
     const { payloadLength, key } = parsed;
     if (payloadLength > end - payloadStart) break;
-    const masked = source[at + 1]! >= 0x80;
-    table[row] = source[at]! | (masked ? 0x100 : 0) | headerLength << 16;
+    const hasKey = source[at + 1]! & 0x80;
+    masked |= hasKey;
+    table[row] = source[at]! | hasKey << 1 | headerLength << 16;
     table[row + 1] = payloadStart - start;
     table[row + 2] = payloadLength;
     table[row + 3] = key;
     row += SCAN_ROW_WORDS;
     at = payloadStart + payloadLength;
-    if (target !== null && masked) {
-      if (payloadLength < minWordBytes) {
-        maskBytesInto(
-          target,
-          payloadStart + shift,
-          source,
-          payloadStart,
-          payloadLength,
-          key,
-        );
-      } else {
-        scanned ??= new Scanned(source, start, length, target, targetStart);
-        scanned.mask(payloadStart, payloadLength, key);
-      }
-    }
   }
   table[SCAN_CONSUMED] = at - start;
   table[SCAN_FAULT] = fault;
+  if (target !== null && masked !== 0) {
+    // One copy of everything, then each payload in place.
+    if (target !== source) {
+      maskInto(target, targetStart, source, start, at - start, 0);
+    }
+    maskRows(target, targetStart, at - start, table, row);
+  }
   return (row - SCAN_ROWS) / SCAN_ROW_WORDS;
 }
 
-/** The word views of one scan, made once for all its frames. */
-class Scanned {
-  readonly source: Uint8Array;
-  readonly target: Uint8Array;
-  readonly shift: number;
-  /** Where the word views begin in `source`; -1 when the two are not aligned alike. */
-  readonly base: number;
-  readonly sourceWords: Words;
-  readonly targetWords: Words;
-
-  constructor(
-    source: Uint8Array,
-    start: number,
-    length: number,
-    target: Uint8Array,
-    targetStart: number,
-  ) {
-    this.source = source;
-    this.target = target;
-    this.shift = targetStart - start;
-    const head = toBoundary(source.byteOffset + start);
-    const aligned = toBoundary(target.byteOffset + targetStart) === head;
-    this.base = aligned ? start + head : -1;
-    this.sourceWords = wordsOf(
-      source.buffer,
-      source.byteOffset + start + head,
-      aligned ? length - head : 0,
-    );
-    this.targetWords = target === source ? this.sourceWords : wordsOf(
-      target.buffer,
-      target.byteOffset + targetStart + head,
-      aligned ? length - head : 0,
-    );
-  }
-
-  mask(payloadStart: number, payloadLength: number, key: number): void {
-    const { source, target, shift, base } = this;
-    if (base < 0) {
-      return maskInto(
-        target,
-        payloadStart + shift,
-        source,
-        payloadStart,
-        payloadLength,
-        key,
-      );
+/** Masks the payloads of the rows up to word `end` of the table, in place. */
+function maskRows(
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  table: Uint32Array,
+  end: number,
+): void {
+  let words: Int32Array | null = null;
+  let base = 0;
+  const minWordBytes = length < MIN_VIEW_BYTES ? length : MIN_SCAN_WORD_BYTES;
+  for (let row = SCAN_ROWS; row < end; row += SCAN_ROW_WORDS) {
+    // Without a mask the key is 0, too.
+    const key = table[row + 3]! | 0;
+    if (key === 0) continue;
+    const payloadStart = start + table[row + 1]!;
+    const payloadLength = table[row + 2]!;
+    if (payloadLength < minWordBytes) {
+      maskBytes(bytes, payloadStart, payloadLength, key);
+    } else if (payloadLength >= MIN_WIDE_BYTES) {
+      maskWide(bytes, payloadStart, payloadLength, key);
+    } else {
+      if (words === null) {
+        base = toWord(bytes, start);
+        words = new Int32Array(
+          bytes.buffer,
+          bytes.byteOffset + base,
+          (start + length - base) >> 2,
+        );
+      }
+      maskIn(words, base, bytes, payloadStart, payloadLength, key);
     }
-    const head = toBoundary(payloadStart - base);
-    maskBytesInto(
-      target,
-      payloadStart + shift,
-      source,
-      payloadStart,
-      head,
-      key,
-    );
-    key = rotateKey(key, head);
-    const from = (payloadStart + head - base) / WORD;
-    const count = Math.floor((payloadLength - head) / WORD);
-    maskWordsInto(
-      this.targetWords,
-      this.sourceWords,
-      from,
-      from + count,
-      key,
-    );
-    const done = head + count * WORD;
-    maskBytesInto(
-      target,
-      payloadStart + done + shift,
-      source,
-      payloadStart + done,
-      payloadLength - done,
-      key,
-    );
   }
 }
 
