@@ -2,7 +2,9 @@
  * Frames through TransformStreams, with their backpressure.
  *
  * A chunk that holds many frames costs one call of the transformer; the frames wait in
- * the readable side's queue, and the next chunk is not taken before they were read.
+ * the readable side's queue, and the next chunk is not taken before they were read. In
+ * the other direction, frames that wait together become one chunk: the half of what a
+ * stream costs is spent on what comes out of it.
  *
  * @module
  */
@@ -19,6 +21,7 @@ function construct<I, O>(
   base: { prototype: object },
   transformer: Transformer<I, O>,
   newTarget: unknown,
+  writableStrategy?: QueuingStrategy<I>,
 ): TransformStream<I, O> {
   if (!(base.prototype instanceof TransformStream)) {
     Object.setPrototypeOf(base.prototype, TransformStream.prototype);
@@ -26,7 +29,7 @@ function construct<I, O>(
   }
   return Reflect.construct(
     TransformStream,
-    [transformer],
+    [transformer, writableStrategy],
     newTarget as typeof TransformStream,
   );
 }
@@ -78,6 +81,15 @@ export const FrameDecoderStream: FrameDecoderStreamConstructor =
     }
   } as unknown as FrameDecoderStreamConstructor;
 
+/** From so many bytes on, what was written comes out, whatever else waits. */
+const MAX_CHUNK_LENGTH = 0x10000;
+
+/**
+ * How many frames may wait to be written. With three, a writer that waits until it may
+ * go on keeps one there while the next two change places; with fewer no two ever meet.
+ */
+const MAX_WAITING = 3;
+
 /** The type of a {@linkcode FrameEncoderStream}. */
 export interface FrameEncoderStream
   extends TransformStream<FrameInit, Uint8Array> {
@@ -96,7 +108,10 @@ export interface FrameEncoderStreamConstructor {
 }
 
 /**
- * A TransformStream from frames to bytes.
+ * A TransformStream from frames to bytes. Frames that wait to be written come out as one
+ * chunk, of 64 KiB and one frame at most; the last of them is never held back for others
+ * to come. A frame that must not be written makes it fail with the error of the writer,
+ * after those before it came out.
  *
  * @example
  * ```ts
@@ -121,11 +136,38 @@ export const FrameEncoderStream: FrameEncoderStreamConstructor =
   class FrameEncoderStream {
     constructor(options?: WriteOptions) {
       const writer = new FrameWriter(options);
-      return construct<FrameInit, Uint8Array>(FrameEncoderStream, {
-        transform(frame, controller) {
-          writer.write(frame);
-          controller.enqueue(writer.take());
+      let waiting = 0;
+      const give = (
+        controller: TransformStreamDefaultController<Uint8Array>,
+      ): void => {
+        if (writer.bufferedBytes > 0) controller.enqueue(writer.take());
+      };
+      return construct<FrameInit, Uint8Array>(
+        FrameEncoderStream,
+        {
+          transform(frame, controller) {
+            waiting--;
+            try {
+              writer.write(frame);
+            } catch (error) {
+              give(controller);
+              throw error;
+            }
+            if (waiting <= 0 || writer.bufferedBytes >= MAX_CHUNK_LENGTH) {
+              give(controller);
+            }
+          },
+          flush: give,
         },
-      }, new.target);
+        new.target,
+        {
+          highWaterMark: MAX_WAITING,
+          // Called when a frame begins to wait: the only sign of it that there is.
+          size() {
+            waiting++;
+            return 1;
+          },
+        },
+      );
     }
   } as unknown as FrameEncoderStreamConstructor;

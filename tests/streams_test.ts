@@ -144,6 +144,110 @@ describe("FrameEncoderStream", () => {
     assertEquals(frames.map(({ payload }) => hex(payload)), payloads.map(hex));
   });
 
+  it("gives frames that wait together as one chunk", async () => {
+    const stream = new FrameEncoderStream();
+    const writer = stream.writable.getWriter();
+    const inits = Array.from(
+      { length: 100 },
+      (_, i): FrameInit => ({ opcode: 1, payload: String(i) }),
+    );
+    const written = inits.map((init) => writer.write(init));
+    const reader = stream.readable.getReader();
+    const { value } = await reader.read();
+    assertEquals(
+      hex(value!),
+      hex(concat(inits.map((init) => writeFrame(init)))),
+    );
+    await Promise.all(written);
+    await reader.cancel();
+  });
+
+  it("gives chunks of 64 KiB and one frame at most", async () => {
+    const stream = new FrameEncoderStream();
+    const writer = stream.writable.getWriter();
+    const payload = randomBytes(10_000, seeded(42));
+    for (let i = 0; i < 50; i++) writer.write({ opcode: 2, payload });
+    const closed = writer.close();
+    // Comes too late, and holds nothing back.
+    await assertRejects(() => writer.write({ opcode: 9 }), TypeError);
+    const chunks = await collect(stream.readable);
+    await closed;
+    assertEquals(
+      hex(concat(chunks)),
+      hex(writeFrame({ opcode: 2, payload })).repeat(50),
+    );
+    assertEquals(chunks.length, 8);
+    for (const { length } of chunks) assert(length <= 65536 + 10_004);
+  });
+
+  it("holds no frame back for others to come", async () => {
+    const stream = new FrameEncoderStream();
+    const writer = stream.writable.getWriter();
+    const reader = stream.readable.getReader();
+    for (let i = 0; i < 30; i++) {
+      const count = i % 3 + 1;
+      for (let n = 0; n < count; n++) writer.write({ opcode: 9 });
+      let length = 0;
+      while (length < 2 * count) length += (await reader.read()).value!.length;
+      assertEquals(length, 2 * count);
+    }
+    await Promise.all([writer.close(), reader.read()]);
+  });
+
+  it("makes few chunks of many frames from a writer that waits", async () => {
+    const stream = new FrameEncoderStream();
+    const writer = stream.writable.getWriter();
+    const written = (async () => {
+      for (let i = 0; i < 1000; i++) {
+        await writer.ready;
+        writer.write({ opcode: 9 });
+      }
+      await writer.close();
+    })();
+    const chunks = await collect(stream.readable);
+    await written;
+    assertEquals(concat(chunks).length, 2000);
+    assert(chunks.length < 100, `${chunks.length} chunks`);
+  });
+
+  it("gives the frames before a bad one, then fails", async () => {
+    const stream = new FrameEncoderStream();
+    const writer = stream.writable.getWriter();
+    const results = Promise.allSettled([
+      writer.write({ opcode: 9 }),
+      writer.write({ opcode: 10 }),
+      writer.write({ opcode: 3 }),
+      writer.write({ opcode: 9 }),
+      writer.closed,
+    ]);
+    const reader = stream.readable.getReader();
+    assertEquals(hex((await reader.read()).value!), "89008a00");
+    await assertRejects(() => reader.read(), RangeError);
+    assertEquals(
+      (await results).map(({ status }) => status === "fulfilled"),
+      [true, true, false, false, false],
+    );
+  });
+
+  it("keeps what abort and cancel of a TransformStream mean", async () => {
+    const reason = new Error("enough");
+    const aborted = new FrameEncoderStream();
+    const writer = aborted.writable.getWriter();
+    writer.write({ opcode: 9 }).catch(() => {});
+    await writer.abort(reason);
+    const error = await assertRejects(() => collect(aborted.readable));
+    assertEquals(error, reason);
+
+    const cancelled = new FrameEncoderStream();
+    const other = cancelled.writable.getWriter();
+    const settled = Promise.allSettled([
+      other.write({ opcode: 9 }),
+      other.closed,
+    ]);
+    await cancelled.readable.cancel(reason);
+    for (const { status } of await settled) assertEquals(status, "rejected");
+  });
+
   it("fails on a frame that must not be written", async () => {
     await assertRejects(
       () =>
@@ -164,10 +268,22 @@ describe("FrameEncoderStream", () => {
       },
     }, { highWaterMark: 0 });
     const reader = source.pipeThrough(new FrameEncoderStream()).getReader();
-    await reader.read();
+    const given = (await reader.read()).value!.length / 12;
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(pulled <= 4, `${pulled} frames`);
+    assert(pulled <= given + 4, `${pulled} frames, ${given} of them given`);
     await reader.cancel();
+  });
+
+  it("makes a writer wait after three frames", async () => {
+    const writer = new FrameEncoderStream().writable.getWriter();
+    for (let left = 3; left > 0; left--) {
+      assertEquals(writer.desiredSize, left);
+      writer.write({ opcode: 9 });
+    }
+    let ready = false;
+    writer.ready.then(() => ready = true);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assertEquals([ready, writer.desiredSize], [false, 0]);
   });
 });
 
