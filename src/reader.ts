@@ -75,12 +75,14 @@ interface Rules {
   flags: number;
   maxPayloadLength: number;
   inPlace: boolean;
+  partial: boolean;
 }
 
 const DEFAULT_RULES: Rules = {
   flags: 0,
   maxPayloadLength: 0x1000000,
   inPlace: false,
+  partial: false,
 };
 
 const SERVER_RULES: Rules = { ...DEFAULT_RULES, flags: EXPECT_MASK };
@@ -89,11 +91,12 @@ const CLIENT_RULES: Rules = { ...DEFAULT_RULES, flags: EXPECT_NO_MASK };
 function rulesOf(options: ReadOptions | undefined): Rules {
   if (options === undefined) return DEFAULT_RULES;
   checkOptions(options, "options");
-  const { maxPayloadLength, allowRsv1, checks, inPlace } = options;
+  const { maxPayloadLength, allowRsv1, checks, inPlace, partial } = options;
   const role = checkRole(options.role);
   if (
     role !== undefined && maxPayloadLength === undefined &&
-    allowRsv1 === undefined && checks === undefined && inPlace === undefined
+    allowRsv1 === undefined && checks === undefined && inPlace === undefined &&
+    partial === undefined
   ) return role === "server" ? SERVER_RULES : CLIENT_RULES;
   return {
     flags: (role === "server" ? EXPECT_MASK : 0) |
@@ -106,6 +109,7 @@ function rulesOf(options: ReadOptions | undefined): Rules {
       DEFAULT_RULES.maxPayloadLength,
     ),
     inPlace: checkFlag(inPlace, "inPlace", false),
+    partial: checkFlag(partial, "partial", false),
   };
 }
 
@@ -314,6 +318,13 @@ const TABLE_ROWS = 1024;
 const MIN_STAGE_LENGTH = 0x1000;
 const MAX_STAGE_LENGTH = 0x100000;
 
+/** What reading a chunk throws whose memory was transferred or resized away. */
+function shortened(): TypeError {
+  return new TypeError(
+    "Cannot read a pushed chunk: it became shorter since it was pushed",
+  );
+}
+
 /** What a scan works with; readers share these, so that an idle one holds none. */
 interface Workspace {
   table: Uint32Array;
@@ -507,7 +518,7 @@ export class FrameReader implements Iterable<Frame> {
     this.#flags = rules.flags;
     this.#maxPayloadLength = rules.maxPayloadLength;
     this.#inPlace = rules.inPlace;
-    this.#partial = checkFlag(options.partial, "partial", false);
+    this.#partial = rules.partial;
     this.#rawPieces = (options as InternalReadOptions).rawPieces === true;
   }
 
@@ -598,6 +609,12 @@ export class FrameReader implements Iterable<Frame> {
     const head = table[row]!;
     const start = table[row + 1]!;
     const length = table[row + 2]!;
+    const masked = (head & MASKED) !== 0;
+    const memory = masked ? this.#maskedMemory : this.#plainMemory;
+    this.#start = (masked ? this.#maskedStart : this.#plainStart) + start;
+    if (this.#start + length > memory.length) throw shortened();
+    this.#memory = memory;
+    this.#owned = masked ? this.#maskedOwned : this.#plainOwned;
     this.#row = row + SCAN_ROW_WORDS;
     this.#head = head;
     this.#key = table[row + 3]! | 0;
@@ -606,15 +623,6 @@ export class FrameReader implements Iterable<Frame> {
     this.#payloadOffset = 0;
     this.#byteOffset = this.#rowsOffset + (start - (head >>> 16));
     this.#payload = null;
-    if ((head & MASKED) !== 0) {
-      this.#memory = this.#maskedMemory;
-      this.#start = this.#maskedStart + start;
-      this.#owned = this.#maskedOwned;
-    } else {
-      this.#memory = this.#plainMemory;
-      this.#start = this.#plainStart + start;
-      this.#owned = this.#plainOwned;
-    }
   }
 
   /**
@@ -631,11 +639,7 @@ export class FrameReader implements Iterable<Frame> {
         if (this.#ended && this.#open) this.#fail(0, this.#openOffset);
         return false;
       }
-      if (this.#chunk.length < this.#end) {
-        throw new TypeError(
-          "Cannot read a pushed chunk: it became shorter since it was pushed",
-        );
-      }
+      if (this.#chunk.length < this.#end) throw shortened();
       if (this.#open ? this.#feed(own) : this.#scan(own)) return true;
     }
   }
@@ -1099,9 +1103,13 @@ export class FrameReader implements Iterable<Frame> {
     return this.#head & 0xff;
   }
 
-  /** How many bytes of frames that were not delivered whole the reader has, headers included. */
+  /**
+   * How many bytes the reader has of the incomplete frame in which the bytes so far end,
+   * header included; 0 when they end with a frame, or in a fault.
+   */
   get bufferedBytes(): number {
-    return this.#error !== null ? 0 : this.#streamEnd() - this.#bufferedStart();
+    const start = this.#error !== null ? -1 : this.#unfinished();
+    return start < 0 ? 0 : this.#streamEnd() - start;
   }
 
   /** Where the bytes pushed so far end in the stream. */
@@ -1137,6 +1145,11 @@ export class FrameReader implements Iterable<Frame> {
 
   /** Where the frame starts in which the bytes so far end; -1 when they end with a frame, or in a fault. */
   #unfinished(): number {
+    if (
+      this.#open && this.#at >= this.#end &&
+      this.#queueAt === this.#queue.length
+    ) return this.#openOffset;
+    if (this.#chunk.length < this.#end) throw shortened();
     const parts = [this.#chunk.subarray(this.#at, this.#end)];
     let at = 0;
     if (this.#openComplete) {

@@ -29,7 +29,7 @@ import {
   appendFrame,
   appendText,
   FrameWriter,
-  type FrameWriterOptions,
+  type WriteOptions,
 } from "../writer.ts";
 import { Deflater, type DeflateWindow } from "./deflate.ts";
 import {
@@ -42,7 +42,7 @@ import { Incoming } from "./incoming.ts";
 import { decodeText, Utf8Validator } from "./utf8.ts";
 
 /** What a {@linkcode Connection} is told. */
-export interface ConnectionOptions extends FrameWriterOptions {
+export interface ConnectionOptions extends WriteOptions {
   /** Which end this is: a server takes masked frames, a client sends them. */
   role: Role;
   /** The longest payload of one frame to accept, in bytes (default 16 MiB). */
@@ -61,12 +61,9 @@ export interface ConnectionOptions extends FrameWriterOptions {
   /** Messages are handed out in pieces as they arrive (default false). */
   partial?: boolean;
   /**
-   * Saves copies, in both directions (default false: a chunk never changes, events own
-   * their data, and `send` copies). Received chunks are unmasked where they are, and the
-   * data of events may be views into them: for transports that hand over fresh memory
-   * with every read, as `node:net` does. And a server's long data stays where it is until
-   * {@linkcode Connection.takeOutputs} hands it out: it must not change until then, nor
-   * until it was written.
+   * Unmask inside the received chunks, of which the data of events may then be views
+   * (default false: a chunk never changes, and events own their data). For transports
+   * that hand over fresh memory with every read, as `node:net` does: it saves a copy.
    */
   inPlace?: boolean;
   /** Pings are answered (default true). */
@@ -225,7 +222,13 @@ export class Connection {
       rawPieces: true,
     };
     this.#reader = new FrameReader(readOptions);
-    this.#writer = new FrameWriter(options);
+    const { maskKey, disableClientMask, checks } = options;
+    this.#writer = new FrameWriter({
+      role,
+      maskKey,
+      disableClientMask,
+      checks,
+    });
     this.#events = new EventIterator(() => this.#nextEvent());
   }
 
@@ -259,8 +262,8 @@ export class Connection {
   }
 
   /**
-   * Says that the transport ended, by its end or by an error: nothing can be received or
-   * sent any more.
+   * Says that the transport ended, by its end or by an error: nothing more can be
+   * received, and what is sent goes nowhere.
    *
    * @returns The events that were not iterated over, and, unless the connection was
    * closed before, a `close` event with code 1006
@@ -268,10 +271,11 @@ export class Connection {
   receiveEnd(): Iterable<ConnectionEvent> {
     try {
       this.#workOff();
-    } finally {
-      this.#ended = true;
-      this.#unread = true;
+    } catch {
+      // Of a chunk that was taken away nothing can be told but the end.
     }
+    this.#ended = true;
+    this.#unread = true;
     return this.#events;
   }
 
@@ -294,6 +298,7 @@ export class Connection {
       }
       return this.#writer.binary(data);
     }
+    if (options !== undefined) checkOptions(options, "options");
     const opcode = typeof data === "string" ? TEXT : BINARY;
     if (opcode === BINARY) checkBytes(data, "data", TEXT_OR_BYTES);
     const fin = checkFlag(options?.fin, "fin", true);
@@ -394,17 +399,6 @@ export class Connection {
    */
   takeOutput(): Uint8Array<ArrayBuffer> {
     return this.#writer.take();
-  }
-
-  /**
-   * Takes what {@linkcode takeOutput} takes, in parts, for a transport that writes several
-   * with one call (writev, Node's `cork`): with `inPlace`, long data is not copied then.
-   *
-   * @returns The parts in their order, none of them empty; none when there is nothing to
-   * write. With `inPlace` some may be the data that was sent; all others are the caller's
-   */
-  takeOutputs(): Uint8Array[] {
-    return this.#writer.takeParts();
   }
 
   #checkOpen(action: string): void {
