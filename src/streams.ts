@@ -1,8 +1,8 @@
 /**
  * Frames through TransformStreams, with their backpressure.
  *
- * A chunk that holds many frames costs one call of the transformer; the frames wait in
- * the readable side's queue, and the next chunk is not taken before they were read. In
+ * A chunk that holds many frames costs one write; the frames wait in the readable side's
+ * queue, and the next chunk is not taken before they were read. In
  * the other direction, frames that wait together become one chunk: the half of what a
  * stream costs is spent on what comes out of it.
  *
@@ -34,6 +34,70 @@ function construct<I, O>(
   );
 }
 
+/**
+ * The two sides of a decoder. A TransformStream that fails throws away what waits to be
+ * read; here a fault waits until the frames before it were.
+ */
+function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
+  let output: ReadableStreamDefaultController<Frame>;
+  let input: WritableStreamDefaultController;
+  /** Whether all frames that were given have been read, and more are asked for. */
+  let asked = false;
+  let wake = () => {};
+  const demand = () =>
+    asked ? undefined : new Promise<void>((resolve) => wake = resolve);
+  const ask = () => {
+    asked = true;
+    wake();
+  };
+  const readable = new ReadableStream<Frame>({
+    start(controller) {
+      output = controller;
+    },
+    pull: ask,
+    cancel(reason) {
+      input.error(reason);
+      ask();
+    },
+  }, { highWaterMark: 0 });
+  const fail = async (error: unknown) => {
+    await demand();
+    output.error(error);
+    throw error;
+  };
+  const writable = new WritableStream<Uint8Array>({
+    start(controller) {
+      input = controller;
+      // `abort` below is called when a write that waits has ended: so end it.
+      controller.signal.addEventListener("abort", ask);
+    },
+    async write(chunk) {
+      await demand();
+      if (input.signal.aborted) return;
+      try {
+        for (const frame of reader.push(chunk)) {
+          asked = false;
+          output.enqueue(frame);
+        }
+      } catch (error) {
+        await fail(error);
+      }
+    },
+    async close() {
+      try {
+        reader.end();
+      } catch (error) {
+        await fail(error);
+      }
+      output.close();
+    },
+    abort(reason) {
+      output.error(reason);
+    },
+  });
+  return { readable, writable };
+}
+
 /** The type of a {@linkcode FrameDecoderStream}. */
 export interface FrameDecoderStream extends TransformStream<Uint8Array, Frame> {
 }
@@ -52,7 +116,8 @@ export interface FrameDecoderStreamConstructor {
 
 /**
  * A TransformStream from bytes, cut anywhere, to frames. It fails with the
- * {@linkcode FrameError} of the reader, also when the bytes end inside a frame.
+ * {@linkcode FrameError} of the reader, also when the bytes end inside a frame, once the
+ * frames before that were read.
  *
  * @example
  * ```ts
@@ -69,15 +134,12 @@ export interface FrameDecoderStreamConstructor {
 export const FrameDecoderStream: FrameDecoderStreamConstructor =
   class FrameDecoderStream {
     constructor(options?: ReadOptions) {
-      const reader = new FrameReader(options);
-      return construct<Uint8Array, Frame>(FrameDecoderStream, {
-        transform(chunk, controller) {
-          for (const frame of reader.push(chunk)) controller.enqueue(frame);
-        },
-        flush() {
-          reader.end();
-        },
-      }, new.target);
+      const { readable, writable } = decoder(new FrameReader(options));
+      const stream = construct(FrameDecoderStream, {}, new.target);
+      return Object.defineProperties(stream, {
+        readable: { value: readable },
+        writable: { value: writable },
+      });
     }
   } as unknown as FrameDecoderStreamConstructor;
 

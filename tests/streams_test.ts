@@ -66,26 +66,69 @@ describe("FrameDecoderStream", () => {
   });
 
   it("gives the frames before a fault, then fails with it", async () => {
-    const stream = streamOf([bytesOf("810161810162ff")])
-      .pipeThrough(new FrameDecoderStream());
-    const reader = stream.getReader();
-    // The queue of a failed stream is thrown away, so read while it fills.
-    const error = await assertRejects(async () => {
-      while (!(await reader.read()).done);
-    }, FrameError);
-    assertEquals(error.code, "WS_ERR_UNEXPECTED_RSV_1");
-    assertEquals(error.byteOffset, 6);
+    const bytes = bytesOf("810161810162810163ff");
+    for (const size of [1, 2, 6, 9, 10]) {
+      const chunks = [];
+      for (let at = 0; at < bytes.length; at += size) {
+        chunks.push(bytes.slice(at, at + size));
+      }
+      const got: string[] = [];
+      const error = await assertRejects(async () => {
+        const frames = streamOf(chunks).pipeThrough(new FrameDecoderStream());
+        for await (const { payload } of frames) got.push(hex(payload));
+      }, FrameError);
+      assertEquals(got, ["61", "62", "63"], `chunks of ${size} bytes`);
+      assertEquals(error.code, "WS_ERR_UNEXPECTED_RSV_1");
+      assertEquals(error.byteOffset, 9);
+    }
+  });
+
+  it("tells both sides of a fault", async () => {
+    const stream = new FrameDecoderStream();
+    const writer = stream.writable.getWriter();
+    const written = writer.write(bytesOf("810161ff"));
+    const reader = stream.readable.getReader();
+    assertEquals(hex((await reader.read()).value!.payload), "61");
+    const errors = await Promise.all([
+      assertRejects(() => reader.read(), FrameError),
+      assertRejects(() => written, FrameError),
+      assertRejects(() => writer.closed, FrameError),
+      assertRejects(() => writer.write(bytesOf("810162")), FrameError),
+    ]);
+    for (const error of errors) assertEquals(error, errors[0]);
+  });
+
+  it("keeps what abort and cancel of a TransformStream mean", async () => {
+    const reason = new Error("enough");
+    const aborted = new FrameDecoderStream();
+    const writer = aborted.writable.getWriter();
+    const first = writer.write(bytesOf("810161")).catch((error) => error);
+    // Under way, and waiting for a reader.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await writer.abort(reason);
+    assertEquals(await assertRejects(() => collect(aborted.readable)), reason);
+    await first;
+
+    const cancelled = new FrameDecoderStream();
+    const other = cancelled.writable.getWriter();
+    const settled = Promise.allSettled([
+      other.write(bytesOf("810161")),
+      other.write(bytesOf("810162")),
+      other.closed,
+    ]);
+    await cancelled.readable.cancel(reason);
+    const statuses = (await settled).map(({ status }) => status);
+    assertEquals(statuses.slice(1), ["rejected", "rejected"]);
   });
 
   it("fails when the bytes end inside a frame", async () => {
-    const error = await assertRejects(
-      () =>
-        collect(
-          streamOf([bytesOf("8101618101")])
-            .pipeThrough(new FrameDecoderStream()),
-        ),
-      FrameError,
-    );
+    const got: string[] = [];
+    const error = await assertRejects(async () => {
+      const frames = streamOf([bytesOf("8101618101628101")])
+        .pipeThrough(new FrameDecoderStream());
+      for await (const { payload } of frames) got.push(hex(payload));
+    }, FrameError);
+    assertEquals(got, ["61", "62"]);
     assertEquals(error.code, "WS_ERR_UNEXPECTED_END");
     await assertRejects(
       () =>
