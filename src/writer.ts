@@ -580,7 +580,6 @@ export class FrameWriter {
     for (const part of this.takeParts()) {
       maskRangeInto(taken, at, part, 0, part.length, 0);
       at += part.length;
-      recycle(part);
     }
     return taken;
   }
