@@ -5,8 +5,8 @@
  *
  *     deno run --allow-all examples/broadcast.ts [PORT]
  *     bun examples/broadcast.ts [PORT]
- *     node examples/broadcast.ts [PORT]                              (Node 26)
- *     node --import tsx examples/broadcast.ts [PORT]                 (Node 20)
+ *     node examples/broadcast.ts [PORT]     (Node 26)
+ *     npx tsx examples/broadcast.ts [PORT]  (Node 20)
  *
  * PORT is the environment's PORT or 8080 unless given, 0 for a free one. Ctrl-C tells
  * every peer that the server goes away.

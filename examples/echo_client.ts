@@ -3,8 +3,8 @@
  *
  *     deno run --allow-all examples/echo_client.ts [PORT [MESSAGE...]]
  *     bun examples/echo_client.ts [PORT [MESSAGE...]]
- *     node examples/echo_client.ts [PORT [MESSAGE...]]               (Node 26)
- *     node --import tsx examples/echo_client.ts [PORT [MESSAGE...]]  (Node 20)
+ *     node examples/echo_client.ts [PORT [MESSAGE...]]     (Node 26)
+ *     npx tsx examples/echo_client.ts [PORT [MESSAGE...]]  (Node 20)
  *
  * PORT is the environment's PORT or 8080 unless given. Without a MESSAGE, the lines of
  * standard input are sent. Ctrl-C closes the connection. The exit code is 1 when an echo

@@ -3,8 +3,8 @@
  *
  *     deno run --allow-all examples/echo_server.ts [PORT [HOST]]
  *     bun examples/echo_server.ts [PORT [HOST]]
- *     node examples/echo_server.ts [PORT [HOST]]                     (Node 26)
- *     node --import tsx examples/echo_server.ts [PORT [HOST]]        (Node 20)
+ *     node examples/echo_server.ts [PORT [HOST]]     (Node 26)
+ *     npx tsx examples/echo_server.ts [PORT [HOST]]  (Node 20)
  *
  * PORT is the environment's PORT or 8080 unless given, 0 for a free one; HOST is
  * 127.0.0.1 unless given. Ctrl-C tells every peer that the server goes away.
@@ -12,7 +12,8 @@
 
 import { createServer, type Socket } from "node:net";
 import process from "node:process";
-// In your own program: from "@wsframe/wsframe/connection".
+// In your own program: from "@wsframe/wsframe" and "@wsframe/wsframe/connection".
+import { recycle } from "../mod.ts";
 import {
   acceptUpgrade,
   Connection,
@@ -102,6 +103,7 @@ class Peer {
       if (event.type !== "text" && event.type !== "binary") continue;
       // After a Close of ours, messages arrive until the peer has answered it.
       if (connection.state === "open") connection.send(event.data);
+      if (event.type === "binary") recycle(event.data);
     }
     this.#flush(connection);
     if (connection.state === "closed") this.#finish();
@@ -110,7 +112,9 @@ class Peer {
   /** One write for all that is to be sent: this is what makes small messages fast. */
   #flush(connection: Connection): void {
     const output = connection.takeOutput();
-    if (output.length === 0 || this.#socket.write(output)) return;
+    if (output.length === 0) return;
+    // Written, it makes room for the next: much data then needs no fresh memory.
+    if (this.#socket.write(output, () => recycle(output))) return;
     // The peer reads slower than it sends: nothing more is taken from it until "drain".
     this.#socket.pause();
   }

@@ -4,8 +4,8 @@
  *
  *     deno run --allow-all examples/flood.ts [PORT] [OPTION...]
  *     bun examples/flood.ts [PORT] [OPTION...]
- *     node examples/flood.ts [PORT] [OPTION...]                      (Node 26)
- *     node --import tsx examples/flood.ts [PORT] [OPTION...]         (Node 20)
+ *     node examples/flood.ts [PORT] [OPTION...]     (Node 26)
+ *     npx tsx examples/flood.ts [PORT] [OPTION...]  (Node 20)
  *
  *     --host=127.0.0.1    the server
  *     --connections=1     how many at the same time

@@ -4,8 +4,8 @@
  *
  *     deno run --allow-all examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]
  *     bun examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]
- *     node examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]               (Node 26)
- *     node --import tsx examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]  (Node 20)
+ *     node examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]     (Node 26)
+ *     npx tsx examples/proxy.ts [LISTEN_PORT [TARGET_PORT]]  (Node 20)
  *
  * LISTEN_PORT is the environment's PORT or 8081 unless given, 0 for a free one;
  * TARGET_PORT is 8080 unless given. Both are ports of this machine. A line tells the
