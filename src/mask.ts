@@ -85,7 +85,7 @@ export function mask(bytes: Uint8Array, key: Uint8Array): number {
   const phase = arguments.length > 2 ? checkedPhase(arguments[2]) : 0;
   const length = bytes.length;
   if (length < MIN_WORD_BYTES && length < current.minBytes) {
-    // Here, for a call takes as long as masking 8 bytes.
+    // Written out here and below: a call more takes as long as masking 8 bytes.
     const key0 = key[phase]!;
     const key1 = key[phase + 1 & 3]!;
     const key2 = key[phase + 2 & 3]!;
@@ -105,7 +105,12 @@ export function mask(bytes: Uint8Array, key: Uint8Array): number {
       }
     }
   } else {
-    maskRange(bytes, 0, length, keyNumber(key, phase));
+    const number = keyNumber(key, phase);
+    if (number !== 0) {
+      const backend = current.engine ?? engine();
+      if (length < backend.minBytes) maskPortably(bytes, 0, length, number);
+      else backend.mask(bytes, 0, length, number);
+    }
   }
   return phase + length & 3;
 }

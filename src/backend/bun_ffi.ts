@@ -24,8 +24,8 @@ interface BunFfi {
   ): { symbols: Symbols };
 }
 
-/** Measured by `benches/crossover.ts`: mask 20 B, 6 ns against 7; above 8 B all calls pay. */
-const MINIMUM = { mask: 20, maskInto: 8, scan: 8 };
+/** Measured by `benches/crossover.ts`: mask 40 B, 13 ns against 14; from 8 B on all others. */
+const MINIMUM = { mask: 40, maskInto: 8, scan: 8 };
 
 function open(ffi: BunFfi, path: string): Library {
   const { symbols } = ffi.dlopen(path, {

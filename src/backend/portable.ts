@@ -27,7 +27,10 @@ export const MIN_WORD_BYTES: number = V8 ? 80 : 128;
 /** From so many bytes on they pay even where a view is made for them, in 20 to 50 ns. */
 const MIN_VIEW_BYTES = 128;
 
-/** From so many bytes on they pay in a scan, which has one view for all its frames. */
+/** A scan of fewer bytes makes no view, and no copy before it masks. */
+const MIN_SCAN_BYTES = 192;
+
+/** From so many bytes on words pay in a longer scan, which has one view for all frames. */
 const MIN_SCAN_WORD_BYTES = 24;
 
 /**
@@ -358,11 +361,26 @@ export function scan(
   table[SCAN_CONSUMED] = at - start;
   table[SCAN_FAULT] = fault;
   if (target !== null && masked !== 0) {
-    // One copy of everything, then each payload in place.
-    if (target !== source) {
-      maskInto(target, targetStart, source, start, at - start, 0);
+    const consumed = at - start;
+    if (consumed < MIN_SCAN_BYTES) {
+      for (let i = SCAN_ROWS; i < row; i += SCAN_ROW_WORDS) {
+        if ((table[i]! & 0x100) === 0) continue;
+        maskBytesInto(
+          target,
+          targetStart + table[i + 1]!,
+          source,
+          start + table[i + 1]!,
+          table[i + 2]!,
+          table[i + 3]!,
+        );
+      }
+    } else {
+      // One copy of everything, then each payload in place.
+      if (target !== source) {
+        maskInto(target, targetStart, source, start, consumed, 0);
+      }
+      maskRows(target, targetStart, consumed, table, row);
     }
-    maskRows(target, targetStart, at - start, table, row);
   }
   return (row - SCAN_ROWS) / SCAN_ROW_WORDS;
 }
@@ -375,28 +393,20 @@ function maskRows(
   table: Uint32Array,
   end: number,
 ): void {
-  let words: Int32Array | null = null;
-  let base = 0;
-  const minWordBytes = length < MIN_VIEW_BYTES ? length : MIN_SCAN_WORD_BYTES;
+  const base = toWord(bytes, start);
+  const count = (start + length - base) >> 2;
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + base, count);
   for (let row = SCAN_ROWS; row < end; row += SCAN_ROW_WORDS) {
-    // Without a mask the key is 0, too.
+    // Without a mask it is 0, too.
     const key = table[row + 3]! | 0;
     if (key === 0) continue;
     const payloadStart = start + table[row + 1]!;
     const payloadLength = table[row + 2]!;
-    if (payloadLength < minWordBytes) {
+    if (payloadLength < MIN_SCAN_WORD_BYTES) {
       maskBytes(bytes, payloadStart, payloadLength, key);
     } else if (payloadLength >= MIN_WIDE_BYTES) {
       maskWide(bytes, payloadStart, payloadLength, key);
     } else {
-      if (words === null) {
-        base = toWord(bytes, start);
-        words = new Int32Array(
-          bytes.buffer,
-          bytes.byteOffset + base,
-          (start + length - base) >> 2,
-        );
-      }
       maskIn(words, base, bytes, payloadStart, payloadLength, key);
     }
   }
