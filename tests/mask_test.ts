@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertThrows, fail } from "@std/assert";
 import fc from "fast-check";
 import { mask, maskInto } from "@wsframe/wsframe";
-import { itOnEachBackend } from "./backends.ts";
+import { available, itOnEachBackend, withBackend } from "./backends.ts";
 import {
   bytesOf,
   hex,
@@ -160,6 +160,28 @@ describe("mask", () => {
     }
   });
 
+  itOnEachBackend(
+    "is defined for overlaps longer than one piece of work",
+    () => {
+      const source = randomBytes(60_000, seeded(7));
+      for (const size of [8193, 20_001, 40_000]) {
+        for (const from of [0, 3, 9001]) {
+          for (const to of [0, 1, 8, 8192, 9000, 9001, 9002, 19_999]) {
+            const memory = source.slice();
+            const expected = source.slice();
+            expected.set(
+              oracle(source.subarray(from, from + size), KEY, 3),
+              to,
+            );
+            const range = memory.subarray(from, from + size);
+            maskInto(memory.subarray(to), range, KEY, 3);
+            same(memory, expected, `size ${size} from ${from} to ${to}`);
+          }
+        }
+      }
+    },
+  );
+
   itOnEachBackend("leaves bytes alone under the zero key, and copies", () => {
     const zero = new Uint8Array(4);
     for (const size of [0, 3, 64, 1000, 100_000]) {
@@ -270,3 +292,163 @@ describe("mask", () => {
     assertEquals(bytes, new Uint8Array(8).fill(1));
   });
 });
+
+/** Memory of some kind, and what it should hold. */
+interface Model {
+  buffer: ArrayBuffer | SharedArrayBuffer;
+  expected: Uint8Array;
+}
+
+function modelOf(buffer: Model["buffer"], seed: number): Model {
+  const expected = randomBytes(buffer.byteLength, seeded(seed));
+  new Uint8Array(buffer).set(expected);
+  return { buffer, expected };
+}
+
+/** Masks a range and what it should become, and compares all of the buffer. */
+function maskBoth(
+  { buffer, expected }: Model,
+  start: number,
+  length: number,
+  phase: number,
+): void {
+  mask(new Uint8Array(buffer, start, length), KEY, phase);
+  const range = expected.subarray(start, start + length);
+  range.set(oracle(range, KEY, phase));
+  same(new Uint8Array(buffer), expected, `${length} bytes at ${start}`);
+}
+
+/** Resizes to what it was made for; new bytes are 0. */
+function resize(model: Model, byteLength: number): void {
+  (model.buffer as ArrayBuffer).resize(byteLength);
+  const expected = new Uint8Array(byteLength);
+  expected.set(model.expected.subarray(0, byteLength));
+  model.expected = expected;
+}
+
+describe("mask, range after range", () => {
+  itOnEachBackend("in buffers of every kind that take turns", () => {
+    const seed = Date.now();
+    const random = seeded(seed);
+    const models = [
+      modelOf(new ArrayBuffer(4096), 1),
+      modelOf(new ArrayBuffer(3003), 2),
+      modelOf(new SharedArrayBuffer(2501), 3),
+      modelOf(new ArrayBuffer(1500, { maxByteLength: 9000 }), 4),
+      modelOf(new ArrayBuffer(150_001), 5),
+    ];
+    const resizable = models[3];
+    let model = models[0];
+    for (let i = 0; i < 4000; i++) {
+      // Mostly the buffer of the range before, as in a received chunk.
+      if (random(8) === 0) model = models[random(models.length)];
+      if (random(40) === 0) resize(resizable, random(9001));
+      // Near its end, where words stop, and short: it is compared whole.
+      const { byteLength } = model.buffer;
+      const from = Math.max(0, byteLength - 5000);
+      const start = from + random(byteLength - from + 1);
+      const length = Math.min(random(2600), byteLength - start);
+      try {
+        maskBoth(model, start, length, random(4));
+      } catch (error) {
+        throw new Error(`seed ${seed}, step ${i}`, { cause: error });
+      }
+    }
+  });
+
+  itOnEachBackend("in a buffer that shrinks, grows and moves", () => {
+    const model = modelOf(new ArrayBuffer(4000, { maxByteLength: 9000 }), 6);
+    const often = (start: number, length: number) => {
+      for (let i = 0; i < 20; i++) maskBoth(model, start, length, i & 3);
+    };
+    often(100, 300);
+    resize(model, 500);
+    often(100, 300);
+    often(200, 300);
+    resize(model, 9000);
+    often(8600, 399);
+    resize(model, 0);
+    often(0, 0);
+    resize(model, 4000);
+    often(3000, 1000);
+
+    const { buffer } = model;
+    const lost = new Uint8Array(buffer, 100, 300);
+    model.buffer = structuredClone(buffer, {
+      transfer: [buffer as ArrayBuffer],
+    });
+    assertEquals(mask(lost, KEY, 1), 1);
+    often(100, 300);
+    assertEquals(buffer.byteLength, 0);
+  });
+
+  it("beyond 2^31 and 2^32 bytes, where the engine has such memory", () => {
+    for (const far of [2 ** 31, 2 ** 32]) {
+      let bytes: Uint8Array;
+      try {
+        bytes = new Uint8Array(far + 4000); // only the pages touched become real
+      } catch {
+        continue;
+      }
+      for (const name of available) {
+        withBackend(name, () => {
+          for (const length of [60, 100, 1000, 3000]) {
+            for (let i = 0; i < 10; i++) {
+              const input = randomBytes(length, seeded(i));
+              const start = far - 50 + i;
+              const range = bytes.subarray(start, start + length);
+              const target = bytes.subarray(start + 7, start + 7 + length);
+              range.set(input);
+              mask(range, KEY, 1);
+              same(range, oracle(input, KEY, 1), `${name}, ${far}, ${i}`);
+              maskInto(target, range, KEY, 1);
+              same(target, input, `${name}, ${far}, ${i}, into`);
+            }
+          }
+        });
+      }
+    }
+  });
+
+  it("without keeping large memory alive", async () => {
+    const gc = await garbageCollector();
+    for (const name of available) {
+      for (
+        const buffer of [
+          () => new ArrayBuffer(2 ** 22),
+          () => new ArrayBuffer(1000, { maxByteLength: 2 ** 22 }),
+        ]
+      ) {
+        // JavaScriptCore may take what is left on the stack for a reference, at times.
+        let kept = true;
+        for (let i = 0; kept && i < 20; i++) {
+          const ref = withBackend(name, () => masked(buffer()));
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          gc();
+          kept = ref.deref() !== undefined;
+        }
+        assert(!kept, `${name}, ${buffer}`);
+      }
+    }
+  });
+});
+
+/** Masks all over a buffer, of which only a weak reference stays. */
+function masked(buffer: ArrayBuffer): WeakRef<ArrayBuffer> {
+  for (let i = 0; i < 50; i++) {
+    for (const length of [20, 90, 150, 900]) {
+      mask(new Uint8Array(buffer, i, length), KEY);
+    }
+  }
+  return new WeakRef(buffer);
+}
+
+/** Collects garbage now. */
+async function garbageCollector(): Promise<() => void> {
+  const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
+  if (Bun) return () => Bun.gc(true);
+  const { setFlagsFromString } = await import("node:v8");
+  const { runInNewContext } = await import("node:vm");
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc");
+}
