@@ -135,26 +135,27 @@ const Given = function (buffer: ArrayBuffer) {
  * deleting from one takes V8 microseconds.
  */
 class Issued extends Given {
-  #view: Uint8Array | null;
+  readonly #block: Uint8Array<ArrayBuffer>;
+  #view: Uint8Array | null = null;
 
-  private constructor(buffer: ArrayBuffer, view: Uint8Array) {
-    super(buffer);
-    this.#view = view;
+  private constructor(block: Uint8Array<ArrayBuffer>) {
+    super(block.buffer);
+    this.#block = block;
   }
 
-  /** Remembers that a view is the caller's, and with it all of its buffer. */
-  static begin(view: Uint8Array<ArrayBuffer>): void {
-    const { buffer } = view;
-    if (#view in buffer) (buffer as Issued).#view = view;
-    else new Issued(buffer, view);
+  /** Remembers that a view into a block is the caller's, and with it all of the block. */
+  static begin(block: Uint8Array<ArrayBuffer>, view: Uint8Array): void {
+    const { buffer } = block;
+    if (!(#view in buffer)) new Issued(block);
+    (buffer as unknown as Issued).#view = view;
   }
 
-  /** Whether the caller had just this view of its buffer; it is no longer the caller's. */
-  static end(view: Uint8Array): boolean {
+  /** The block, if the caller had just this view into it; it is no longer the caller's. */
+  static end(view: Uint8Array): Uint8Array<ArrayBuffer> | undefined {
     const { buffer } = view;
-    if (!(#view in buffer) || buffer.#view !== view) return false;
+    if (!(#view in buffer) || buffer.#view !== view) return undefined;
     buffer.#view = null;
-    return true;
+    return buffer.#block;
   }
 }
 
@@ -167,7 +168,7 @@ export function issueBlock(
   length: number,
 ): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(block.buffer, 0, length);
-  if (recycling) Issued.begin(bytes);
+  if (recycling) Issued.begin(block, bytes);
   return bytes;
 }
 
@@ -220,8 +221,7 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
 export function recycle(bytes: Uint8Array): void {
   if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
   recycling = true;
-  const { length } = bytes;
-  // 0 after somebody transferred it away.
-  if (length === 0 || !V8 && length <= MAX_SMALL_LENGTH) return;
-  if (Issued.end(bytes)) keep(new Uint8Array(bytes.buffer as ArrayBuffer));
+  if (!V8 && bytes.length <= MAX_SMALL_LENGTH) return;
+  const block = Issued.end(bytes);
+  if (block !== undefined) keep(block);
 }
