@@ -91,6 +91,17 @@ function* rows({ engines, quick }: Context): Generator<Race> {
             )
           ),
         },
+        {
+          // What an encoder costs that gives all at the end.
+          name: "floor: TransformStream that gives nothing",
+          run: () =>
+            pump(
+              new TransformStream<Uint8Array, Uint8Array>({ transform() {} }),
+              Array<Uint8Array>(items).fill(payload),
+              (output) => output.length,
+            ),
+          verify: (seen) => seen === 0,
+        },
         ...each(engines, "FrameWriter", (lib) =>
           encoded(() => {
             const writer = new lib.FrameWriter({ role: "client" });
