@@ -5,6 +5,7 @@
 
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { spy } from "@std/testing/mock";
 import fc from "fast-check";
 import {
   acceptKey,
@@ -133,6 +134,57 @@ describe("readUpgradeRequest", () => {
     assertEquals(read?.request.headers.get("x-empty"), ", b");
   });
 
+  it("takes names, addresses and ports as Host, and none", () => {
+    for (
+      const host of [
+        "a",
+        "a_b.example:8080",
+        "127.0.0.1:",
+        "[::1]:80",
+        "[fe80::1%25en0]",
+        "[v1.a:b]",
+        "%c3%a4",
+        "",
+      ]
+    ) {
+      const read = readUpgradeRequest(bytes(request({ Host: host })));
+      assertEquals(read?.request.headers.get("host"), host);
+    }
+  });
+
+  it("passes over an empty line before the request", () => {
+    const head = bytes("\r\n" + request());
+    for (let length = 0; length < head.length; length++) {
+      assertEquals(readUpgradeRequest(head.subarray(0, length)), undefined);
+    }
+    const read = readUpgradeRequest(head);
+    assertEquals(read?.bytesRead, head.length);
+    assertEquals(read?.request.path, "/chat");
+  });
+
+  it("makes no strings of an incomplete head, which may come byte by byte", () => {
+    const line = `GET /${"p".repeat(5000)} HTTP/1.1`;
+    const head = bytes(request({ ["N".repeat(5000)]: "a" }, line)).slice(0, -1);
+    let characters = 0;
+    const make = spy(String, "fromCharCode");
+    try {
+      assertEquals(readUpgradeRequest(head), undefined);
+    } finally {
+      make.restore();
+    }
+    for (const { args } of make.calls) characters += args.length;
+    assert(characters < 50, `${characters} characters made`);
+  });
+
+  for (const target of ["*", "http://a.example/b", "HTTPS://a/?b", "/%20?*"]) {
+    it(`reads the target ${target}`, () => {
+      const read = readUpgradeRequest(
+        bytes(request({}, `OPTIONS ${target} HTTP/1.1`)),
+      );
+      assertEquals(read?.request.path, target);
+    });
+  }
+
   it("takes bytes from 0x80 on in a value as Latin-1", () => {
     const read = readUpgradeRequest(bytes(request({ Cookie: "a=\xe4\xff" })));
     assertEquals(read?.request.headers.get("cookie"), "a=\xe4\xff");
@@ -140,7 +192,8 @@ describe("readUpgradeRequest", () => {
 
   for (
     const [name, head] of [
-      ["an empty line first", "\r\n"],
+      ["two empty lines first", "\r\n\r\n"],
+      ["half an empty line first", "\rG"],
       ["two spaces after the method", "GET  / HTTP/1.1\r\n"],
       ["a space at the end of the line", "GET / HTTP/1.1 \r\n"],
       ["no version", "GET /\r\n"],
@@ -168,6 +221,31 @@ describe("readUpgradeRequest", () => {
       ["a folded line with a colon", "GET / HTTP/1.1\r\nHost: a\r\n\tb: c\r\n"],
       ["no Host", "GET / HTTP/1.1\r\nX: a\r\n\r\n"],
       ["two Hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"],
+      ["two empty Hosts", "GET / HTTP/1.1\r\nHost:\r\nHost:\r\n\r\n"],
+      ["a target that begins with *", "GET *a HTTP/1.1\r\n"],
+      ["a line that goes on", "GET / HTTP/1.1 HTTP/1.1\r\n"],
+      ["no method", " / HTTP/1.1\r\n"],
+      ["a method alone", "GET\r\n"],
+      ...[
+        "a b",
+        "a/b",
+        "a?b",
+        "a#b",
+        "a@b",
+        "a\\b",
+        "a,b",
+        "a\tb",
+        "\xe4",
+        "a:b",
+        "a:1:2",
+        "::1",
+        "[::1",
+        "[]",
+        ":80",
+      ].map((host) => [
+        `the Host ${JSON.stringify(host)}`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+      ]),
       ["a TLS hello", "\x16\x03\x01"],
     ]
   ) {
@@ -320,6 +398,40 @@ describe("acceptUpgrade", () => {
     );
   });
 
+  it("passes over empty elements of lists", async () => {
+    const answer = await judge(
+      request({
+        Upgrade: ",websocket, ",
+        Connection: ", upgrade",
+        "Sec-WebSocket-Protocol": "chat,, ,\t",
+        "Sec-WebSocket-Extensions": ", ,permessage-deflate,",
+      }),
+      { protocol: "chat", deflate: true },
+    );
+    assertEquals(answer.protocol, "chat");
+    assert(answer.deflate);
+    for (const deflate of [true, false]) {
+      const none = await judge(
+        request({
+          "Sec-WebSocket-Protocol": "",
+          "Sec-WebSocket-Extensions": "",
+        }),
+        { protocol: "chat", deflate },
+      );
+      assertEquals([none.protocol, none.deflate], [null, null]);
+    }
+  });
+
+  it("takes an extension's value of any length", async () => {
+    for (const value of ["x".repeat(10_000_000), "\\x".repeat(5_000_000)]) {
+      const answer = await acceptUpgrade({
+        method: "GET",
+        headers: { ...FIELDS, "Sec-WebSocket-Extensions": `a; b="${value}"` },
+      }, { deflate: true });
+      assertEquals(answer.deflate, null);
+    }
+  });
+
   for (
     const [name, status, changes] of [
       ["no Upgrade", 426, { Upgrade: null }],
@@ -345,7 +457,6 @@ describe("acceptUpgrade", () => {
       ["two keys", 400, { "Sec-WebSocket-Key": `${KEY}, ${KEY}` }],
       ["a body", 400, { "Content-Length": "5" }],
       ["a chunked body", 400, { "Transfer-Encoding": "chunked" }],
-      ["an empty protocol", 400, { "Sec-WebSocket-Protocol": "a,,b" }],
       ["a protocol that is no token", 400, { "Sec-WebSocket-Protocol": "a b" }],
       ["a protocol twice", 400, { "Sec-WebSocket-Protocol": "a, b, a" }],
       ["extensions that end too early", 400, {
@@ -359,8 +470,26 @@ describe("acceptUpgrade", () => {
       }],
       ["an extension with a value", 400, { "Sec-WebSocket-Extensions": "a=b" }],
       ["extensions without commas", 400, { "Sec-WebSocket-Extensions": "a b" }],
-      ["no extension before the comma", 400, {
-        "Sec-WebSocket-Extensions": ", a",
+      ["an extension that is not one", 400, {
+        "Sec-WebSocket-Extensions": ", ;a",
+      }],
+      ["extensions with a quoted comma", 400, {
+        "Sec-WebSocket-Extensions": 'a; b="c,d"',
+      }],
+      ["extensions with a quoted semicolon", 400, {
+        "Sec-WebSocket-Extensions": 'a; b="c;d=e"',
+      }],
+      ["extensions with a quoted quote", 400, {
+        "Sec-WebSocket-Extensions": 'a; b="c\\""',
+      }],
+      ["extensions with nothing in quotes", 400, {
+        "Sec-WebSocket-Extensions": 'a; b=""',
+      }],
+      ["extensions with an escaped end quote", 400, {
+        "Sec-WebSocket-Extensions": 'a; b="c\\"',
+      }],
+      ["extensions with one quote", 400, {
+        "Sec-WebSocket-Extensions": 'a; b="',
       }],
     ] as [string, number, Record<string, string | null>][]
   ) {
@@ -426,6 +555,7 @@ describe("acceptUpgrade", () => {
     for (
       const options of [
         { headers: { A: 1 } },
+        { headers: new Headers({ A: "b" }) }, // without names of its own
         { protocol: 1 },
         { deflate: "yes" },
         { deflate: { serverMaxWindowBits: "9" } },
@@ -506,9 +636,18 @@ describe("rejectUpgrade", () => {
       RangeError,
     );
     assertThrows(() => rejectUpgrade(101), RangeError);
-    assertThrows(() => rejectUpgrade(600), RangeError);
+    assertThrows(
+      () => rejectUpgrade(600),
+      RangeError,
+      "Expected 'status' to be a whole number from 300 to 599, got 600",
+    );
     assertThrows(() => rejectUpgrade(400.5), RangeError);
     assertThrows(() => rejectUpgrade("400" as never), TypeError);
+    assertThrows(
+      () => rejectUpgrade(undefined as never),
+      TypeError,
+      "Expected 'status' to be a number, got undefined",
+    );
     assertThrows(() => rejectUpgrade(400, {}, 1 as never), TypeError);
     // A body cannot: it lies behind the head, and its length is counted.
     const bytes = text(rejectUpgrade(400, {}, "\r\n\r\nHTTP/1.1 101 A\r\n"));
@@ -554,6 +693,8 @@ describe("createUpgradeRequest", () => {
         { host: "a b" },
         { host: "a/b" },
         { host: "\xe4" },
+        { host: "::1" },
+        { host: ":80" },
         { ...base, path: "" },
         { ...base, path: "a" },
         { ...base, path: "/ HTTP/1.1\r\nA: b" },
@@ -568,6 +709,7 @@ describe("createUpgradeRequest", () => {
         { ...base, headers: { A: "b\r\n" } },
         { ...base, headers: { "Sec-WebSocket-Key": KEY } },
         { ...base, headers: { HOST: "b" } },
+        { ...base, origin: "a", headers: { oRIGIN: "b" } },
       ] as UpgradeRequestInit[]
     ) {
       assertThrows(() => createUpgradeRequest(init), RangeError);
@@ -579,10 +721,39 @@ describe("createUpgradeRequest", () => {
         { ...base, protocols: "a" },
         { ...base, protocols: [1] },
         { ...base, headers: { A: null } },
+        { ...base, headers: new Map([["A", "b"]]) },
       ]
     ) {
       assertThrows(() => createUpgradeRequest(init as never), TypeError);
     }
+  });
+
+  it("says what was expected and what it got", () => {
+    for (
+      const [init, message] of [
+        [{ host: "" }, 'a name or address, and a port if need be, got ""'],
+        [{ host: "a", path: "x" }, 'begins with "/"'],
+        [{ host: "a", path: "x" }, 'got "x"'],
+        [
+          { host: "a", origin: "a b" },
+          'an origin in ASCII without blanks, got "a b"',
+        ],
+        [
+          { host: "a", deflate: { serverMaxWindowBits: -1 } },
+          "'serverMaxWindowBits' to be a whole number from 8 to 15, got -1",
+        ],
+      ] as [UpgradeRequestInit, string][]
+    ) {
+      assertThrows(() => createUpgradeRequest(init), RangeError, message);
+    }
+  });
+
+  it("takes an Origin among the headers", () => {
+    const { bytes } = createUpgradeRequest({
+      host: "a",
+      headers: { Origin: "b" },
+    });
+    assert(text(bytes).includes("\r\nOrigin: b\r\n"));
   });
 });
 
@@ -606,6 +777,45 @@ describe("readUpgradeResponse", () => {
     for (let length = 0; length < head.length; length++) {
       assertEquals(await read(head.slice(0, length)), undefined);
     }
+  });
+
+  it("passes over interim responses", async () => {
+    const head = "HTTP/1.1 100 Continue\r\n\r\n" +
+      "HTTP/1.1 103\r\nLink: </a>\r\nUpgrade: h2c\r\n\r\n" + response();
+    for (let length = 0; length < head.length; length++) {
+      assertEquals(await read(head.slice(0, length)), undefined);
+    }
+    const opened = await read(head + "\x81\x00");
+    assertEquals(opened?.bytesRead, head.length);
+    assertEquals(opened?.headers.get("link"), null);
+    assertEquals(
+      await statusOf(() =>
+        read("HTTP/1.1 103 A\r\n\r\nHTTP/1.1 403 B\r\n\r\n")
+      ),
+      403,
+    );
+    const interim = "HTTP/1.1 100\r\n\r\n";
+    assert(await read(interim.repeat(16) + response()));
+    assertEquals(await read(interim.repeat(17).slice(0, -1)), undefined);
+    assertEquals(await statusOf(() => read(interim.repeat(17))), 502);
+    // The limit of bytes is one for all.
+    const long = `HTTP/1.1 103\r\nLink: ${"a".repeat(8172)}\r\n\r\n`;
+    assertEquals(await read((long + long).slice(0, 16383)), undefined);
+    assertEquals(await statusOf(() => read(long + long)), 502);
+  });
+
+  it("passes over empty elements of lists", async () => {
+    const opened = await read(
+      response({
+        Upgrade: ", WebSocket,",
+        Connection: ",,upgrade",
+        "Sec-WebSocket-Extensions": ",permessage-deflate, ,",
+      }),
+      { deflate: true },
+    );
+    assert(opened?.deflate);
+    const none = await read(response({ "Sec-WebSocket-Extensions": "" }));
+    assertEquals(none?.deflate, null);
   });
 
   it("takes tokens in any case, and no reason", async () => {
@@ -656,6 +866,10 @@ describe("readUpgradeResponse", () => {
     );
     assertEquals(error.status, 302);
     assertEquals(error.headers?.get("location"), "/b");
+    assertEquals(
+      await statusOf(() => read("HTTP/1.0 501 Not Implemented\r\n\r\n")),
+      501,
+    );
     assertEquals(
       await statusOf(() =>
         readUpgradeResponse(rejectUpgrade(426), { key: KEY })

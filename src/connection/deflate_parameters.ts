@@ -4,8 +4,14 @@
  * @module
  */
 
-import { checkCount, checkFlag, checkOptions } from "../check.ts";
-import { HandshakeError, isToken } from "./http.ts";
+import { checkFlag, checkOptions, shown } from "../check.ts";
+import {
+  checkRange,
+  HandshakeError,
+  isToken,
+  listOf,
+  trimBlanks,
+} from "./http.ts";
 
 /** The name under which the extension is offered and accepted. */
 const NAME = "permessage-deflate";
@@ -45,13 +51,8 @@ export function deflateParameters(
   const flag = (name: keyof DeflateParameters) =>
     checkFlag(wanted[name], name, false);
   const bits = (name: keyof DeflateParameters) => {
-    const value = checkCount(wanted[name], name, MAX_WINDOW_BITS);
-    if (value < MIN_WINDOW_BITS || value > MAX_WINDOW_BITS) {
-      throw new RangeError(
-        `Expected '${name}' to be from 8 to 15, got ${value}`,
-      );
-    }
-    return value;
+    const { [name]: value = MAX_WINDOW_BITS } = wanted;
+    return checkRange(value, name, MIN_WINDOW_BITS, MAX_WINDOW_BITS);
   };
   return {
     serverNoContextTakeover: flag("serverNoContextTakeover"),
@@ -208,30 +209,37 @@ function readParameters(
 
 /**
  * Reads `Sec-WebSocket-Extensions` (RFC 6455 section 9.1). A value that does not follow
- * the grammar fails the handshake.
+ * the grammar fails the handshake. What stands in quotes must be a token too, without
+ * commas and semicolons, so the header may be cut at each of them.
  */
 function parseExtensions(header: string | null, status: number): Extension[] {
-  const extensions: Extension[] = [];
-  if (header === null) return extensions;
-  const part =
-    /[ \t]*([^\s;,="]+)(?:[ \t]*=[ \t]*(?:([^\s;,="]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*([;,]|$)/y;
-  for (let separator = ","; separator !== "";) {
-    const at = part.lastIndex;
-    const [, name, plain, quoted, next] = part.exec(header) ?? [];
-    const value = plain ?? quoted?.replace(/\\(.)/g, "$1") ?? null;
-    const isName = separator === ",";
-    if (
-      name === undefined || !isToken(name) ||
-      (value !== null && (isName || !isToken(value)))
-    ) {
-      throw new HandshakeError(
-        status,
-        `Sec-WebSocket-Extensions is malformed at character ${at}`,
-      );
-    }
-    if (isName) extensions.push({ name, parameters: [] });
-    else extensions[extensions.length - 1].parameters.push([name, value]);
-    separator = next;
-  }
-  return extensions;
+  const token = (text: string): string => {
+    if (isToken(text)) return text;
+    throw new HandshakeError(
+      status,
+      `Sec-WebSocket-Extensions has ${shown(text)} where a token must be`,
+    );
+  };
+  return listOf(header).map((element) => {
+    const [name, ...parameters] = element.split(";").map(trimBlanks);
+    return {
+      name: token(name),
+      parameters: parameters.map((parameter) => {
+        const equals = parameter.indexOf("=");
+        if (equals < 0) return [token(parameter), null];
+        const value = trimBlanks(parameter.slice(equals + 1));
+        return [
+          token(trimBlanks(parameter.slice(0, equals))),
+          token(unquote(value)),
+        ];
+      }),
+    };
+  });
+}
+
+/** The text of a quoted-string (RFC 9110 section 5.6.4), or of what is none. */
+function unquote(text: string): string {
+  return text.length > 1 && text.startsWith('"') && text.endsWith('"')
+    ? text.slice(1, -1).replace(/\\(.)/g, "$1")
+    : text;
 }

@@ -14,15 +14,21 @@ import {
 } from "./deflate_parameters.ts";
 import type { Upgrade } from "./handshake_server.ts";
 import {
-  checkFieldValue,
   checkHeaders,
   checkProtocol,
+  checkText,
+  findHead,
   HandshakeError,
   hasToken,
+  type Head,
   headBytes,
+  type HeadRules,
+  HOST,
+  latin1,
+  listOf,
   MAX_HEADER_BYTES,
   MAX_HEADERS,
-  readHead,
+  parseHead,
   writeHead,
 } from "./http.ts";
 
@@ -51,6 +57,9 @@ export interface SentRequest {
   /** The compression that was offered. */
   deflate?: boolean | Partial<DeflateParameters>;
 }
+
+/** How many interim responses may come before the final one: each is read at every call. */
+const MAX_INTERIM = 16;
 
 /** Headers that the request sets itself. */
 const RESERVED: readonly string[] = [
@@ -89,11 +98,26 @@ export function createUpgradeRequest(
 ): { bytes: Uint8Array<ArrayBuffer>; key: string } {
   checkOptions(init, "init");
   const { host, path = "/", origin, protocols = [], headers = {} } = init;
-  checkVisible("host", host, /^[A-Za-z0-9\-._~%!$&'()*+;=:[\]]+$/);
-  checkVisible("path", path, /^\/[\x21\x22\x24-\x7e]*$/);
-  if (origin !== undefined) checkVisible("origin", origin, /^[\x21-\x7e]+$/);
+  checkText("host", host, HOST, "a name or address, and a port if need be");
+  checkText(
+    "path",
+    path,
+    /^\/[\x21\x22\x24-\x7e]*$/,
+    'a path that begins with "/", in ASCII without blanks and "#"',
+  );
+  if (origin !== undefined) {
+    checkText(
+      "origin",
+      origin,
+      /^[\x21-\x7e]+$/,
+      "an origin in ASCII without blanks",
+    );
+  }
   checkProtocols(protocols);
-  const more = checkHeaders(headers, RESERVED);
+  const more = checkHeaders(
+    headers,
+    origin === undefined ? RESERVED : [...RESERVED, "origin"],
+  );
   const wanted = deflateParameters(init.deflate);
 
   const key = generateKey();
@@ -118,15 +142,15 @@ export function createUpgradeRequest(
 }
 
 /**
- * Reads the response to a request and judges it by RFC 6455 section 4.1. Heads over 16 KiB
- * or 100 headers are refused. Call it again with all bytes from the start when more have
+ * Reads the response to a request and judges it by RFC 6455 section 4.1. Up to 16 interim
+ * responses (100, 103) before it are passed over. More than 16 KiB in all, or 100 headers
+ * in one of them, are refused. Call it again with all bytes from the start when more have
  * arrived.
  *
  * @param bytes What was received, from the first byte of the response on
  * @param sent The key, and what was offered
- * @returns What was agreed on, the headers, and the length of the head, or undefined when
- * more bytes are needed. The bytes after the head are the first frames: pass them to
- * `Connection`
+ * @returns What was agreed on, the headers, and how many bytes were read, or undefined when
+ * more are needed. The bytes after those are the first frames: pass them to `Connection`
  * @throws {HandshakeError} When the server refused (its status, its headers) or broke the
  * rules (502)
  *
@@ -167,16 +191,9 @@ export async function readUpgradeResponse(
   checkProtocols(protocols);
   const offered = deflateParameters(sent.deflate);
 
-  const head = readHead(bytes, {
-    malformed: 502,
-    tooLarge: 502,
-    maxHeaderBytes: MAX_HEADER_BYTES,
-    maxHeaders: MAX_HEADERS,
-    checkLine: checkStatusLine,
-  });
+  const head = readFinalHead(bytes);
   if (head === undefined) return undefined;
-  const { line, headers, bytesRead } = head;
-  const status = Number(line.slice(9, 12));
+  const { line, headers, status, bytesRead } = head;
   if (status !== 101) {
     throw new HandshakeError(
       status,
@@ -184,7 +201,7 @@ export async function readUpgradeResponse(
       headers,
     );
   }
-  if (headers.get("upgrade")?.toLowerCase() !== "websocket") {
+  if (listOf(headers.get("upgrade")).join().toLowerCase() !== "websocket") {
     throw new HandshakeError(502, "The server did not upgrade to WebSocket");
   }
   if (!hasToken(headers.get("connection"), "upgrade")) {
@@ -213,20 +230,44 @@ export async function readUpgradeResponse(
   return { bytesRead, protocol, deflate, headers };
 }
 
-function checkStatusLine(line: string): void {
-  if (!/^HTTP\/1\.[1-9] [1-5]\d\d(?: |$)/.test(line)) {
-    throw new HandshakeError(502, "The status line is not one of HTTP/1.1");
+/** What fits and how faults are named at a client. */
+const RULES: HeadRules = {
+  malformed: 502,
+  tooLarge: 502,
+  maxHeaderBytes: MAX_HEADER_BYTES,
+  maxHeaders: MAX_HEADERS,
+  checkLine: checkStatusLine,
+};
+
+/** Reads the head of the final response behind the interim ones (RFC 9110 section 15.2). */
+function readFinalHead(
+  bytes: Uint8Array,
+): (Head & { status: number; bytesRead: number }) | undefined {
+  let start = 0;
+  for (let interim = 0; interim <= MAX_INTERIM; interim++) {
+    const bytesRead = findHead(bytes, RULES, start);
+    if (bytesRead === undefined) return undefined;
+    const status = Number(latin1(bytes, start + 9, start + 12));
+    if (status >= 200 || status === 101) {
+      return { ...parseHead(bytes, start, bytesRead), status, bytesRead };
+    }
+    start = bytesRead;
   }
+  throw new HandshakeError(
+    502,
+    `There are more than ${MAX_INTERIM} interim responses`,
+  );
 }
 
-function checkVisible(name: string, value: string, pattern: RegExp): void {
-  checkFieldValue(name, value);
-  if (!pattern.test(value)) {
-    throw new RangeError(
-      `Expected '${name}' to be without characters it may not have, got ${
-        shown(value)
-      }`,
-    );
+/** RFC 9112 section 4. A server of HTTP/1.0 can refuse, and cannot upgrade. */
+function checkStatusLine(
+  bytes: Uint8Array,
+  start: number,
+  stop: number,
+): void {
+  const line = latin1(bytes, start, Math.min(stop, start + 13));
+  if (!/^HTTP\/1\.(?:[1-9]|0(?! 101)) [1-5]\d\d(?: |$)/.test(line)) {
+    throw new HandshakeError(502, "The status line is not one of HTTP/1.1");
   }
 }
 

@@ -14,14 +14,21 @@ import {
 import {
   checkHeaders,
   checkProtocol,
+  checkRange,
+  endOf,
+  findHead,
   HandshakeError,
   hasToken,
   headBytes,
+  HOST,
   isToken,
+  latin1,
   listOf,
   MAX_HEADER_BYTES,
   MAX_HEADERS,
-  readHead,
+  NAME,
+  parseHead,
+  TARGET,
   writeHead,
 } from "./http.ts";
 
@@ -39,7 +46,10 @@ export interface UpgradeRequest {
 export interface HandshakeLimits {
   /** Bytes, the empty line at the end included. Default 16384. */
   maxHeaderBytes?: number;
-  /** Header lines. Default 100. */
+  /**
+   * Header lines. Default 100. The `Headers` of Deno and Bun take time that grows with the
+   * square of the number of names: keep it below a few thousand.
+   */
   maxHeaders?: number;
 }
 
@@ -118,7 +128,8 @@ const REASONS: Record<number, string> = {
  *
  * A fault speaks as soon as the bytes that show it have arrived. Call it again with all
  * bytes from the start when more have arrived; each call is one pass over at most
- * `maxHeaderBytes`.
+ * `maxHeaderBytes`. From a peer that sends byte by byte, calling it for chunks with an LF
+ * in them is enough.
  *
  * @param bytes What was received, from the first byte of the request on
  * @param limits How large the head may be
@@ -145,7 +156,9 @@ export function readUpgradeRequest(
 ): { request: UpgradeRequest; bytesRead: number } | undefined {
   checkBytes(bytes, "bytes");
   checkOptions(limits, "limits");
-  const head = readHead(bytes, {
+  // RFC 9112 section 2.2: an empty line before the request is passed over.
+  const start = bytes[0] === 0x0d && bytes[1] === 0x0a ? 2 : 0;
+  const bytesRead = findHead(bytes, {
     malformed: 400,
     tooLarge: 431,
     maxHeaderBytes: checkCount(
@@ -155,29 +168,39 @@ export function readUpgradeRequest(
     ),
     maxHeaders: checkCount(limits.maxHeaders, "maxHeaders", MAX_HEADERS),
     checkLine: checkRequestLine,
-  });
-  if (head === undefined) return undefined;
-  const { line, headers, bytesRead } = head;
-  // RFC 9112 section 3.2: exactly one Host. Two would have been joined by a comma.
+  }, start);
+  if (bytesRead === undefined) return undefined;
+  const { line, headers } = parseHead(bytes, start, bytesRead);
+  // RFC 9112 section 3.2: exactly one Host, which may be empty. Two are joined by a comma.
   const host = headers.get("host");
-  if (host === null || host.includes(",")) {
-    throw new HandshakeError(400, "The request must have one Host header");
+  if (host === null || (host !== "" && !HOST.test(host))) {
+    throw new HandshakeError(
+      400,
+      "The request must have one valid Host header",
+    );
   }
   const [method, path] = line.split(" ");
   return { request: { method, path, headers }, bytesRead };
 }
 
-function checkRequestLine(line: string): void {
-  const [method, target, version, ...more] = line.split(" ");
+/** RFC 9112 section 3: method, target and version, with one space between them. */
+function checkRequestLine(
+  bytes: Uint8Array,
+  start: number,
+  stop: number,
+): void {
+  const method = endOf(bytes, start, stop, NAME);
+  const target = endOf(bytes, method + 1, stop, TARGET);
+  const targetStart = latin1(bytes, method, Math.min(stop, method + 9));
+  const version = latin1(bytes, target, Math.min(stop, target + 10));
   if (
-    !isToken(method) || target === undefined || version === undefined ||
-    more.length > 0 ||
-    !/^(?:\/|https?:\/\/|\*$)[\x21-\x22\x24-\x7e]*$/i.test(target) ||
-    !/^HTTP\/\d\.\d$/.test(version)
+    method === start ||
+    !/^ (?:\/|https?:\/\/|\* HTTP)/i.test(targetStart) ||
+    !/^ HTTP\/\d\.\d$/.test(version)
   ) {
     throw new HandshakeError(400, "The request line is malformed");
   }
-  checkVersion(version.slice(5));
+  checkVersion(version.slice(6));
 }
 
 /** RFC 6455 section 4.2.1: HTTP/1.1 or higher, and a higher major version has no Upgrade. */
@@ -324,7 +347,7 @@ function checkUpgradeRequest(
   return key;
 }
 
-/** RFC 6455 section 4.1: tokens, none of them twice. */
+/** RFC 6455 section 4.2.1: tokens, none of them twice. */
 function offeredProtocols(header: string | null): string[] {
   const offered = listOf(header);
   if (!offered.every(isToken) || new Set(offered).size !== offered.length) {
@@ -363,11 +386,7 @@ export function rejectUpgrade(
   headers: Record<string, string> = {},
   body = "",
 ): Uint8Array<ArrayBuffer> {
-  if (checkCount(status ?? null, "status", 0, 599) < 300) {
-    throw new RangeError(
-      `Expected 'status' to be from 300 to 599, got ${status}`,
-    );
-  }
+  checkRange(status, "status", 300, 599);
   if (typeof body !== "string") {
     throw new TypeError(`Expected 'body' to be a string, got ${shown(body)}`);
   }

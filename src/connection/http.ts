@@ -17,12 +17,16 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 const COLON = 0x3a;
-const DEL = 0x7f;
 
 /** `token` of RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** A field value, as far as it is safe in a head: one line of Latin-1. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** A character of a request target: RFC 3986 has fewer, clients send more. */
+const TARGET_CHARACTER = /^[\x21\x22\x24-\x7e]$/;
+/** The value of `Host`: a name or address, and a port (RFC 9110 section 7.2). */
+export const HOST: RegExp =
+  /^(?:\[[\w\-.~%!$&'()*+;=:]+\]|[\w\-.~%!$&'()*+;=]+)(?::\d*)?$/;
 
 /**
  * The handshake failed for a reason that lies with the peer. Mistakes of the caller are
@@ -76,39 +80,77 @@ export interface HeadRules {
   maxHeaderBytes: number;
   maxHeaders: number;
   /** Judges the first line as soon as it is complete, by throwing. */
-  checkLine(line: string): void;
+  checkLine(bytes: Uint8Array, start: number, stop: number): void;
 }
 
 /** A head that is complete. */
 export interface Head {
   line: string;
   headers: Headers;
-  /** The length of the head, its empty line included. */
-  bytesRead: number;
+}
+
+/** Class of bytes: in a field value, or a reason phrase. */
+const FIELD = 1;
+/** Class of bytes: in a `token`. */
+export const NAME = 2;
+/** Class of bytes: in a request target. */
+export const TARGET = 4;
+
+/** The classes of each byte, as bits. */
+const CLASSES: Uint8Array = byteClasses();
+
+function byteClasses(): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => {
+    const character = String.fromCharCode(byte);
+    return (FIELD_VALUE.test(character) ? FIELD : 0) |
+      (TOKEN.test(character) ? NAME : 0) |
+      (TARGET_CHARACTER.test(character) ? TARGET : 0);
+  });
+}
+
+/** Where the bytes of a class end. */
+export function endOf(
+  bytes: Uint8Array,
+  start: number,
+  stop: number,
+  kind: number,
+): number {
+  while (start < stop && (CLASSES[bytes[start]] & kind) !== 0) start++;
+  return start;
 }
 
 /**
- * Reads a head, or returns undefined when more bytes are needed. One pass over at most
- * `maxHeaderBytes`; strings are made of a complete head only, so that being called for
- * each byte that arrives stays cheap. A line ends in CR LF and nothing else; folded lines,
- * a space before the colon, and control characters are refused. Bytes from 0x80 on in a
- * field value are taken as Latin-1, as browsers and servers do.
+ * Looks for the end of the head that begins at `from`: the index behind its empty line,
+ * or undefined when more bytes are needed. One pass that makes nothing, as it starts over
+ * for each byte that arrives; not a byte from `maxHeaderBytes` on is looked at. A line
+ * ends in CR LF and nothing else; folded lines, a space before the colon, and control
+ * characters are refused.
  */
-export function readHead(
+export function findHead(
   bytes: Uint8Array,
   rules: HeadRules,
-): Head | undefined {
+  from: number,
+): number | undefined {
   const end = Math.min(bytes.length, rules.maxHeaderBytes);
-  const lines: number[] = [];
-  for (let start = 0; start < end;) {
-    if (bytes[start] !== CR && lines.length > 2 * rules.maxHeaders) {
-      throw new HandshakeError(
-        rules.tooLarge,
-        `There are more than ${rules.maxHeaders} headers`,
-      );
-    }
+  for (let start = from, lines = 0; start < end; lines++) {
     let stop = start;
-    while (stop < end && isFieldByte(bytes[stop])) stop++;
+    if (lines > 0 && bytes[start] !== CR) {
+      if (lines > rules.maxHeaders) {
+        throw new HandshakeError(
+          rules.tooLarge,
+          `There are more than ${rules.maxHeaders} headers`,
+        );
+      }
+      stop = endOf(bytes, start, end, NAME);
+      if (stop === end) break;
+      if (stop === start || bytes[stop] !== COLON) {
+        throw new HandshakeError(
+          rules.malformed,
+          `A header without a valid name at ${start}`,
+        );
+      }
+    }
+    stop = endOf(bytes, stop, end, FIELD);
     if (stop === end) break;
     if (bytes[stop] !== CR || (stop + 1 < end && bytes[stop + 1] !== LF)) {
       throw new HandshakeError(
@@ -117,15 +159,8 @@ export function readHead(
       );
     }
     if (stop + 1 === end) break;
-    if (start === 0) rules.checkLine(latin1(bytes, 0, stop));
-    else if (stop === start) return finishHead(bytes, lines, stop + 2);
-    else if (!isFieldLine(bytes, start, stop)) {
-      throw new HandshakeError(
-        rules.malformed,
-        `A header without a valid name at ${start}`,
-      );
-    }
-    lines.push(start, stop);
+    if (lines === 0) rules.checkLine(bytes, start, stop);
+    else if (stop === start) return stop + 2;
     start = stop + 2;
   }
   if (bytes.length >= rules.maxHeaderBytes) {
@@ -137,33 +172,37 @@ export function readHead(
   return undefined;
 }
 
-function finishHead(
+/**
+ * Reads a head that {@linkcode findHead} found. Bytes from 0x80 on in a field value are
+ * taken as Latin-1, as browsers and servers do.
+ */
+export function parseHead(
   bytes: Uint8Array,
-  lines: number[],
-  bytesRead: number,
+  start: number,
+  stop: number,
 ): Head {
+  const [line, ...fields] = latin1(bytes, start, stop - 4).split("\r\n");
   const headers = new Headers();
-  for (let i = 2; i < lines.length; i += 2) {
-    const field = latin1(bytes, lines[i], lines[i + 1]);
+  for (const field of fields) {
     const colon = field.indexOf(":");
     headers.append(field.slice(0, colon), field.slice(colon + 1));
   }
-  return { line: latin1(bytes, lines[0], lines[1]), headers, bytesRead };
+  return { line, headers };
 }
 
-function isFieldByte(byte: number): boolean {
-  return byte >= SPACE ? byte !== DEL : byte === HTAB;
-}
-
-function isFieldLine(bytes: Uint8Array, start: number, stop: number): boolean {
-  let colon = start;
-  while (colon < stop && bytes[colon] !== COLON) colon++;
-  return colon < stop && TOKEN.test(latin1(bytes, start, colon));
-}
-
-function latin1(bytes: Uint8Array, start: number, stop: number): string {
+/** The text of bytes, each of which is a character. */
+export function latin1(
+  bytes: Uint8Array,
+  start: number,
+  stop: number,
+): string {
   let text = "";
-  for (let i = start; i < stop; i++) text += String.fromCharCode(bytes[i]);
+  while (start < stop) {
+    // As many arguments as every engine takes.
+    const part = bytes.subarray(start, Math.min(stop, start + 4096));
+    text += String.fromCharCode.apply(null, part as unknown as number[]);
+    start += part.length;
+  }
   return text;
 }
 
@@ -172,13 +211,17 @@ export function isToken(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** The elements of a comma-separated list, without the white space around them. */
+/**
+ * The elements of a comma-separated list, without the white space around them. Empty ones
+ * do not count (RFC 9110 section 5.6.1.2).
+ */
 export function listOf(value: string | null): string[] {
-  return value === null ? [] : value.split(",").map(trimBlanks);
+  if (value === null) return [];
+  return value.split(",").map(trimBlanks).filter((element) => element !== "");
 }
 
 /** Not `trim`, which takes a no-break space of Latin-1 for white space. */
-function trimBlanks(text: string): string {
+export function trimBlanks(text: string): string {
   let start = 0;
   let stop = text.length;
   while (start < stop && isBlank(text.charCodeAt(start))) start++;
@@ -204,6 +247,13 @@ export function checkHeaders(
   reserved: readonly string[],
 ): [name: string, value: string][] {
   checkOptions(headers, "headers");
+  if (Symbol.iterator in headers) { // Headers, a Map: they would count as empty
+    throw new TypeError(
+      `Expected 'headers' to be an object of names and values, got ${
+        shown(headers)
+      }`,
+    );
+  }
   const entries = Object.entries(headers);
   for (const [name, value] of entries) {
     if (!isToken(name)) {
@@ -216,33 +266,53 @@ export function checkHeaders(
         `Cannot set the header '${name}': the handshake does`,
       );
     }
-    checkFieldValue(name, value);
+    checkText(name, value, FIELD_VALUE, "one line of Latin-1");
   }
   return entries;
 }
 
-/** Checks that a text can stand as a field value: one line, no character above U+00FF. */
-export function checkFieldValue(name: string, value: unknown): void {
+/** Throws unless `value` is a string of a form; `expected` says which. */
+export function checkText(
+  name: string,
+  value: unknown,
+  form: RegExp,
+  expected: string,
+): void {
   if (typeof value !== "string") {
     throw new TypeError(
       `Expected '${name}' to be a string, got ${shown(value)}`,
     );
   }
-  if (!FIELD_VALUE.test(value)) {
+  if (!form.test(value)) {
     throw new RangeError(
-      `Expected '${name}' to be one line of Latin-1, got ${shown(value)}`,
+      `Expected '${name}' to be ${expected}, got ${shown(value)}`,
     );
   }
 }
 
 /** Checks the name of a subprotocol (RFC 6455 section 4.1). */
 export function checkProtocol(value: unknown): void {
-  checkFieldValue("protocol", value);
-  if (!isToken(value as string)) {
-    throw new RangeError(
-      `Expected 'protocol' to be a token, got ${shown(value)}`,
+  checkText("protocol", value, TOKEN, "a token");
+}
+
+/** A whole number from `min` to `max`. */
+export function checkRange(
+  value: unknown,
+  name: string,
+  min: number,
+  max: number,
+): number {
+  if (typeof value !== "number") {
+    throw new TypeError(
+      `Expected '${name}' to be a number, got ${shown(value)}`,
     );
   }
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new RangeError(
+      `Expected '${name}' to be a whole number from ${min} to ${max}, got ${value}`,
+    );
+  }
+  return value;
 }
 
 /** Writes a head. Everything in it has been checked. */
