@@ -359,6 +359,7 @@ export class Connection {
    */
   ping(data?: Uint8Array): void {
     this.#checkOpen("send a Ping");
+    if (data !== undefined) checkBytes(data, "data");
     this.#writer.ping(data);
   }
 
@@ -371,6 +372,7 @@ export class Connection {
    */
   pong(data?: Uint8Array): void {
     this.#checkOpen("send a Pong");
+    if (data !== undefined) checkBytes(data, "data");
     this.#writer.pong(data);
   }
 
