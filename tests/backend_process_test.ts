@@ -6,13 +6,8 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { BackendName } from "../src/backend/backend.ts";
-import {
-  command,
-  firstMessage,
-  programPath,
-  run,
-  RUNTIME,
-} from "./programs/start.ts";
+import { MODULES, Program } from "./interop/programs.ts";
+import { command, programPath, run, RUNTIME } from "./programs/start.ts";
 
 const NATIVE = `${RUNTIME}-${
   RUNTIME === "node" ? "api" : "ffi"
@@ -70,26 +65,98 @@ describe("a process", () => {
       names: ["wasm", "portable"],
     });
   });
+});
 
-  it("does what WSFRAME_BACKEND says", () => {
+describe("WSFRAME_BACKEND", () => {
+  /** What the first uses throw, in a process that has this setting. */
+  function thrown(name: string): string[] {
+    const flags = RUNTIME === "deno" ? ["--allow-env"] : [];
+    const { status, stdout, stderr } = run(command("first_use.ts", flags), {
+      WSFRAME_BACKEND: name,
+    });
+    assertEquals({ status, stderr }, { status: 0, stderr: "" });
+    return JSON.parse(stdout);
+  }
+
+  const all = ["bun-ffi", "deno-ffi", "node-api", "wasm", "portable"];
+
+  it("is the engine that is used, where there is such a one", () => {
     const flags = RUNTIME === "deno" ? ["--allow-all"] : [];
-    for (const name of ["wasm", "portable"]) {
+    for (const name of [NATIVE, "wasm", "portable"] as const) {
       const env = { WSFRAME_BACKEND: name };
-      assertEquals(
-        report(command("backends.ts", flags), env).used.name,
-        name as BackendName,
-      );
+      assertEquals(report(command("backends.ts", flags), env).used.name, name);
+    }
+    const none = report(command("backends.ts", flags), { WSFRAME_BACKEND: "" });
+    assertEquals(none.used.name, NATIVE);
+  });
+
+  it("throws on every use where it is unknown", () => {
+    const error = `RangeError: Expected WSFRAME_BACKEND to be one of ${
+      all.map((name) => `"${name}"`).join(", ")
+    }, got "turbo"`;
+    assertEquals(thrown("turbo"), [error, error, error]);
+  });
+
+  it("throws with the reason where it is not available", () => {
+    const others = all.filter((name) => /-/.test(name) && name !== NATIVE);
+    assertEquals(others.length, 2);
+    for (const name of others) {
+      const [runtime] = name.split("-");
+      for (const error of thrown(name)) {
+        assertMatch(
+          error.toLowerCase(),
+          RegExp(
+            `^rangeerror: cannot use the backend "${name}" that ` +
+              `wsframe_backend asks for: this is not ${runtime}`,
+          ),
+        );
+      }
     }
   });
 });
 
-describe("workers", () => {
-  it("open the library, many at once", async () => {
-    const messages = await Promise.all(
-      Array.from({ length: 12 }, () => firstMessage("worker.ts")),
-    );
-    for (const message of messages) {
-      assertEquals(message, { name: NATIVE, right: true });
+/** Programs as this runtime starts them fastest: Node from JavaScript, as users have it. */
+function crowdPrograms(folder: string): { command: string[]; worker: string } {
+  if (RUNTIME !== "node") {
+    return {
+      command: command("crowd.ts", RUNTIME === "deno" ? ["--allow-all"] : []),
+      worker: programPath("worker.ts"),
+    };
+  }
+  const { status, stderr } = run([
+    `${MODULES}esbuild/bin/esbuild`,
+    ..."--bundle --platform=node --log-level=error".split(" "),
+    `--outdir=${folder}`,
+    programPath("crowd.ts"),
+    programPath("worker.ts"),
+  ]);
+  assertEquals({ status, stderr }, { status: 0, stderr: "" });
+  return {
+    command: [process.execPath, `${folder}/crowd.js`],
+    worker: `${folder}/worker.js`,
+  };
+}
+
+describe("a crowd", () => {
+  it("of 200 workers in 4 processes opens the library at once", async () => {
+    const folder = mkdtempSync(`${tmpdir()}/test-`);
+    const TMPDIR = mkdtempSync(`${folder}/tmp-`);
+    try {
+      const { command, worker } = crowdPrograms(folder);
+      const crowds = Array.from(
+        { length: 4 },
+        () => new Program([...command, "50", worker], { TMPDIR }).ended,
+      );
+      for (const { code, stdout, stderr } of await Promise.all(crowds)) {
+        assertEquals({ code, stderr }, { code: 0, stderr: "" });
+        assertEquals(
+          JSON.parse(stdout),
+          new Array(50).fill({ name: NATIVE, right: true }),
+        );
+      }
+      assertEquals(readdirSync(TMPDIR), []);
+    } finally {
+      rmSync(folder, { recursive: true });
     }
   });
 });
@@ -140,11 +207,27 @@ if (RUNTIME === "deno") {
         // util-linux; it gives the program a terminal on which Deno would ask
         const { status, stdout } = run(
           ["script", "--quiet", "--return", "--command", line, "/dev/null"],
-          env,
+          { ...env, WSFRAME_BACKEND: "portable" },
         );
         assertEquals(status, 0, stdout);
         assertMatch(stdout.trim(), /^\{.*\}$/, flags);
       }
+    });
+
+    it("decide whether WSFRAME_BACKEND is read", () => {
+      const may = ["--allow-ffi", "--allow-write=/tmp"];
+      const used = (flags: string[], env: Record<string, string>) =>
+        report(command("backends.ts", flags), env).used.name;
+      const wasm = { WSFRAME_BACKEND: "wasm" };
+      assertEquals(used(may, wasm), "deno-ffi");
+      assertEquals(used([...may, "--allow-env=HOME"], wasm), "deno-ffi");
+      assertEquals(
+        used([...may, "--allow-env", "--deny-env=WSFRAME_BACKEND"], wasm),
+        "deno-ffi",
+      );
+      assertEquals(used([...may, "--allow-env=WSFRAME_BACKEND"], wasm), "wasm");
+      // Not even a name that is none is noticed.
+      assertEquals(used(may, { WSFRAME_BACKEND: "turbo" }), "deno-ffi");
     });
 
     it("reach the directory that TMPDIR names, where it may be read", () => {

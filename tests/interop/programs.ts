@@ -6,7 +6,8 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url));
-const MODULES = `${ROOT}.cache/runtimes/node_modules/`;
+/** What `tests/run.ts` has got from npm. */
+export const MODULES: string = `${ROOT}.cache/runtimes/node_modules/`;
 
 /** Milliseconds after which a program is stopped, whatever it does. */
 const LIMIT = 120_000;

@@ -1,10 +1,8 @@
 /** Starts the programs beside this file in the runtime that the tests run under. */
 
 import { spawnSync } from "node:child_process";
-import { createRequire } from "node:module";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
 
 /** The runtime under test. */
 export const RUNTIME: "deno" | "bun" | "node" = "Deno" in globalThis
@@ -51,28 +49,4 @@ export function run(
     timeout: 60_000,
   });
   return { status, stdout, stderr };
-}
-
-/** Starts a program as a worker and gives its first message; the worker ends by itself. */
-export function firstMessage(name: string): Promise<unknown> {
-  const worker = LOADER === undefined
-    ? new Worker(new URL(name, import.meta.url))
-    // the loader of Node 20 does not reach workers
-    : new Worker(
-      `require(${JSON.stringify(commonLoader())});
-      require(${JSON.stringify(programPath(name))});`,
-      { eval: true },
-    );
-  return new Promise((resolve, reject) => {
-    worker.once("message", (message) => {
-      worker.terminate().then(() => resolve(message), reject);
-    });
-    worker.once("error", reject);
-  });
-}
-
-/** The same loader for CommonJS. */
-function commonLoader(): string {
-  const loader = fileURLToPath(LOADER!.slice("--import=".length));
-  return createRequire(loader).resolve("tsx/cjs");
 }
