@@ -47,4 +47,4 @@ export {
   writeFrameHeader,
   writeFrameInto,
 } from "./src/writer.ts";
-export type { FrameWriterOptions, WriteOptions } from "./src/writer.ts";
+export type { WriteOptions } from "./src/writer.ts";

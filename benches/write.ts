@@ -99,7 +99,7 @@ function recycledWriter(lib: Library): Writing {
       () => {
         for (let i = 0; i < count; i++) writer.binary(payload);
         const block = writer.take();
-        writer.recycle(block);
+        lib.recycle(block);
         return block.subarray(0, block.length / count);
       },
     )(writer, payload, count);

@@ -102,6 +102,15 @@ export function writeClosePayload(
   code?: number,
   reason?: string,
 ): Uint8Array<ArrayBuffer> {
+  return closePayload(code, reason, true);
+}
+
+/** The same; without `strict` any code of 16 bits and reasons of any length. For the writer. */
+export function closePayload(
+  code: number | undefined,
+  reason: string | undefined,
+  strict: boolean,
+): Uint8Array<ArrayBuffer> {
   if (reason !== undefined && typeof reason !== "string") {
     throw new TypeError(
       `Expected 'reason' to be a string, got ${shown(reason)}`,
@@ -116,10 +125,15 @@ export function writeClosePayload(
   if (typeof code !== "number") {
     throw new TypeError(`Expected 'code' to be a number, got ${shown(code)}`);
   }
-  checkCloseCode(code);
+  if (strict) checkCloseCode(code);
+  else if (!Number.isInteger(code) || code < 0 || code > 0xffff) {
+    throw new RangeError(
+      `Expected 'code' to be a whole number from 0 to 65535, got ${code}`,
+    );
+  }
   encoder ??= new TextEncoder();
   const bytes = encoder.encode(reason ?? "");
-  if (bytes.length > MAX_REASON_LENGTH) {
+  if (strict && bytes.length > MAX_REASON_LENGTH) {
     throw new RangeError(
       `Expected 'reason' to be at most ${MAX_REASON_LENGTH} bytes of UTF-8, got ${bytes.length} bytes`,
     );

@@ -16,7 +16,10 @@ const BLOCK_LENGTH = 0x10000;
 /** Results from this length on get memory of their own, in bytes: keeping one keeps no block. */
 const MIN_OWN_LENGTH = 0x4000;
 
-/** The same where memory comes back: own memory then costs less than a share of a block. */
+/**
+ * The same where memory is recycled: own memory then costs less than a share of a block.
+ * What is shorter is not worth the looking.
+ */
 const MIN_RECYCLED_LENGTH = 0x800;
 
 interface BufferConstructor {
@@ -67,7 +70,9 @@ export function hasOwnMemory(length: number): boolean {
 
 /** Memory for one result; in V8 small ones share blocks of 64 KiB. */
 export function allocate(length: number): Uint8Array<ArrayBuffer> {
-  if (!V8 && length <= MAX_SMALL_LENGTH) return new Uint8Array(length);
+  if (length === 0 || !V8 && length <= MAX_SMALL_LENGTH) {
+    return new Uint8Array(length);
+  }
   if (hasOwnMemory(length)) return issue(length);
   // Its length is 0 after somebody transferred it away.
   if (used + length > block.length) nextBlock();
@@ -172,17 +177,10 @@ export function issueBlock(
   return bytes;
 }
 
-/** The most that a short result takes of a kept block, in bytes. */
-const MAX_SHORT_LENGTH = 256;
-
 /** Memory for one result that {@linkcode recycle} knows again; nothing shares its buffer. */
 export function issue(length: number): Uint8Array<ArrayBuffer> {
-  // In JavaScriptCore asking for the buffer of a small one costs more than making another.
-  if (!recycling || !V8 && length <= MAX_SMALL_LENGTH) {
-    return allocateBlock(length);
-  }
-  const block = unkeep(length, Math.max(2 * length, MAX_SHORT_LENGTH)) ??
-    allocateBlock(length);
+  if (!recycling || length < MIN_RECYCLED_LENGTH) return allocateBlock(length);
+  const block = unkeep(length, 2 * length) ?? allocateBlock(length);
   return issueBlock(block, length);
 }
 
@@ -192,7 +190,7 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
  * For servers and load generators that move much data; nobody needs to call it. At most
  * 4 MiB are kept, in at most 32 blocks, for the whole process.
  *
- * It takes what `take`, `takeParts` and `writeFrame` returned, once it was written, and
+ * It takes what `take`, `takeOutput` and `writeFrame` returned, once it was written, and
  * payloads of frames of the iterator and data of a Connection's events, each just as it
  * was returned and from 2 KiB on. All else is left alone: what is shorter shares memory
  * with others, and a part of the bytes, a view into a pushed chunk (`inPlace`), and what
@@ -221,7 +219,7 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
 export function recycle(bytes: Uint8Array): void {
   if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
   recycling = true;
-  if (!V8 && bytes.length <= MAX_SMALL_LENGTH) return;
+  if (bytes.length < MIN_RECYCLED_LENGTH) return;
   const block = Issued.end(bytes);
   if (block !== undefined) keep(block);
 }

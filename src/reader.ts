@@ -987,7 +987,7 @@ export class FrameReader implements Iterable<Frame> {
       }
       return new Uint8Array(this.#buffer, memory.byteOffset + start, length);
     }
-    if (!V8) {
+    if (!V8 && !hasOwnMemory(length)) {
       return Uint8Array.prototype.slice.call(memory, start, start + length);
     }
     const payload = allocate(length);

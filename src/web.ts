@@ -34,4 +34,4 @@ export {
   writeFrameHeader,
   writeFrameInto,
 } from "./writer.ts";
-export type { FrameWriterOptions, WriteOptions } from "./writer.ts";
+export type { WriteOptions } from "./writer.ts";

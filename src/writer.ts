@@ -14,19 +14,12 @@ import {
   shown,
   TEXT_OR_BYTES,
 } from "./check.ts";
-import { checkCloseCode, writeClosePayload } from "./close.ts";
+import { checkCloseCode, closePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
 import { MAX_HEADER_LENGTH } from "./header.ts";
 import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
 import { nextMaskKey } from "./mask_key.ts";
-import {
-  allocate,
-  issue,
-  issueBlock,
-  keep,
-  recycle,
-  takeBlock,
-} from "./memory.ts";
+import { allocate, issue, issueBlock, keep, takeBlock } from "./memory.ts";
 
 /** How to write. */
 export interface WriteOptions {
@@ -41,16 +34,6 @@ export interface WriteOptions {
   disableClientMask?: boolean;
   /** "none": write what you are told, for test tools (default "strict"). */
   checks?: "strict" | "none";
-}
-
-/** How a {@linkcode FrameWriter} writes. */
-export interface FrameWriterOptions extends WriteOptions {
-  /**
-   * Long payloads that are not masked stay where they are, and
-   * {@linkcode FrameWriter.takeParts} hands them out as they are: the caller must not
-   * change them until they were written (default false).
-   */
-  inPlace?: boolean;
 }
 
 /** Options, checked. */
@@ -423,9 +406,6 @@ const MAX_EXPECTED_LENGTH = 0x100000;
 /** Text up to so many UTF-16 units is written unit by unit; above, `encodeInto` is quicker. */
 const MAX_UNITS = 48;
 
-/** From this length on a payload may stay where it is: a part more costs what copying it would, in bytes. */
-const MIN_PART_LENGTH = 0x4000;
-
 /** Set by FrameWriter: what Connection uses to write without building a FrameInit. */
 export let appendFrame: (
   writer: FrameWriter,
@@ -463,12 +443,6 @@ export class FrameWriter {
   #at = 0;
   /** How long a block should be to hold as much as was taken last, in bytes. */
   #expected = BLOCK_LENGTH;
-  /** From this length on payloads stay where they are. */
-  readonly #minPart: number;
-  /** What stands before the block: own bytes and payloads in turn. */
-  #parts: Uint8Array[] = [];
-  /** How long the parts are together, in bytes. */
-  #partsLength = 0;
 
   /**
    * Makes a writer without output.
@@ -476,17 +450,13 @@ export class FrameWriter {
    * @param options How to write
    * @throws {TypeError | RangeError} When an option is wrong
    */
-  constructor(options?: FrameWriterOptions) {
+  constructor(options?: WriteOptions) {
     this.#rules = rulesOf(options);
-    this.#minPart = checkFlag(options?.inPlace, "inPlace", false) &&
-        this.#rules.key === 0
-      ? MIN_PART_LENGTH
-      : Infinity;
   }
 
-  /** How many bytes were written since the last `take` or `takeParts`. */
+  /** How many bytes were written since the last `take`. */
   get bufferedBytes(): number {
-    return this.#partsLength + this.#at;
+    return this.#at;
   }
 
   /**
@@ -560,93 +530,23 @@ export class FrameWriter {
    *
    * @param code The status code; absent: an empty payload
    * @param reason The reason, at most 123 bytes of UTF-8
-   * @throws {RangeError} When the code must not be sent, the reason is too long, or there
-   * is a reason without a code
+   * @throws {RangeError} When the code must not be sent or the reason is too long (under
+   * `checks: "none"` only when the code has more than 16 bits), or there is a reason
+   * without a code
    * @throws {TypeError} When an argument has the wrong type
    */
   close(code?: number, reason?: string): void {
-    this.#control(0x88, writeClosePayload(code, reason));
+    const { strict } = this.#rules;
+    this.#control(0x88, closePayload(code, reason, strict));
   }
 
   /**
-   * Takes what was written since the last `take` or `takeParts`.
+   * Takes what was written since the last `take`.
    *
-   * @returns The bytes, which are the caller's from now on, with their buffer
+   * @returns The bytes, which are the caller's from now on, with their buffer; of much
+   * output `recycle` takes the memory back
    */
   take(): Uint8Array<ArrayBuffer> {
-    if (this.#parts.length === 0) return this.#takeBlock();
-    const taken = issue(this.bufferedBytes);
-    let at = 0;
-    for (const part of this.takeParts()) {
-      maskRangeInto(taken, at, part, 0, part.length, 0);
-      at += part.length;
-    }
-    return taken;
-  }
-
-  /**
-   * Takes what was written since the last `take` or `takeParts`, for a transport that
-   * writes several pieces with one call (writev). With `inPlace`, long payloads are
-   * parts of their own, which share the caller's memory; without it there is one part.
-   *
-   * @returns The parts in their order, none of them empty; none when nothing was written.
-   * All that are no payloads are the caller's from now on, each with its buffer
-   *
-   * @example
-   * ```ts
-   * import { FrameWriter } from "@wsframe/wsframe";
-   * import { assertEquals } from "@std/assert";
-   *
-   * const writer = new FrameWriter({ inPlace: true });
-   * const payload = new Uint8Array(100_000);
-   * writer.binary(payload);
-   * const [header, body] = writer.takeParts();
-   * assertEquals(header, new Uint8Array([0x82, 127, 0, 0, 0, 0, 0, 1, 0x86, 0xa0]));
-   * assertEquals(body.buffer, payload.buffer);
-   * ```
-   */
-  takeParts(): Uint8Array[] {
-    const parts = this.#parts;
-    if (this.#at > 0) parts.push(this.#takeBlock());
-    this.#parts = [];
-    this.#partsLength = 0;
-    return parts;
-  }
-
-  /**
-   * Gives back what `take` or `takeParts` returned, once the transport has written it:
-   * later output of any writer then needs no fresh memory, which costs more than
-   * writing the frames does. Nobody may use the bytes after that. A few MiB at most
-   * are kept for the whole process.
-   *
-   * @param bytes The bytes as they were returned. What no writer has returned, a payload
-   * that stayed where it was, a part of the bytes, and what was given back before or
-   * transferred are left alone
-   * @throws {TypeError} When `bytes` is not a Uint8Array
-   *
-   * @example
-   * ```ts
-   * import { FrameWriter } from "@wsframe/wsframe";
-   * import { assertEquals } from "@std/assert";
-   *
-   * const sent: number[] = [];
-   * const writer = new FrameWriter();
-   * for (let i = 0; i < 3; i++) {
-   *   writer.binary(new Uint8Array(1000));
-   *   const bytes = writer.take();
-   *   sent.push(bytes.length); // a transport writes them here, and waits until it has
-   *   writer.recycle(bytes);
-   * }
-   * assertEquals(sent, [1004, 1004, 1004]);
-   * ```
-   */
-  recycle(bytes: Uint8Array): void {
-    if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
-    recycle(bytes);
-  }
-
-  /** Takes what is in the block. */
-  #takeBlock(): Uint8Array<ArrayBuffer> {
     const length = this.#at;
     if (length === 0) return new Uint8Array(0);
     const block = this.#block;
@@ -692,9 +592,6 @@ export class FrameWriter {
     start: number,
     length: number,
   ): void {
-    if (length >= this.#minPart) {
-      return this.#appendPart(first, payload, start, length);
-    }
     const headerLength = headerLengthOf(length, this.#rules.masked);
     const size = headerLength + length;
     if (this.#block.length - this.#at < size) this.#reserve(size, this.#at);
@@ -709,30 +606,6 @@ export class FrameWriter {
       length,
     );
     this.#at += size;
-  }
-
-  /** Leaves a payload where it is. */
-  #appendPart(
-    first: number,
-    payload: Uint8Array,
-    start: number,
-    length: number,
-  ): void {
-    const { masked } = this.#rules;
-    const headerLength = headerLengthOf(length, masked);
-    const part = new Uint8Array(
-      payload.buffer,
-      payload.byteOffset + start,
-      length,
-    );
-    if (this.#block.length - this.#at < headerLength) {
-      this.#reserve(headerLength, this.#at);
-    }
-    this.#at += headerLength;
-    putHeader(this.#block, this.#at, first, length, masked, 0);
-    const own = this.#takeBlock();
-    this.#parts.push(own, part);
-    this.#partsLength += own.length + length;
   }
 
   /** Text goes straight into place, behind a header sized as if it were ASCII. */

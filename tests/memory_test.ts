@@ -1,0 +1,254 @@
+import { describe, it } from "node:test";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import {
+  FrameReader,
+  FrameWriter,
+  readFrame,
+  recycle,
+  writeFrame,
+} from "@wsframe/wsframe";
+import { Connection } from "@wsframe/wsframe/connection";
+import fc from "fast-check";
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { hex, randomBytes, seeded } from "./vectors.ts";
+
+/** From here on everything asks for memory that came back. */
+recycle(new Uint8Array(0));
+
+const frames = new Map<number, Uint8Array>();
+
+/** A frame to read, in memory of its own. */
+function frameOf(size: number): Uint8Array {
+  let frame = frames.get(size);
+  if (frame === undefined) {
+    frame = writeFrame({ opcode: 2, payload: new Uint8Array(size) }).slice();
+    frames.set(size, frame);
+  }
+  return frame;
+}
+
+/** Ways to get memory of this module's, of a payload of `size` bytes. */
+const SOURCES: Record<string, (size: number) => Uint8Array> = {
+  "FrameWriter.take": (size) => {
+    const writer = new FrameWriter();
+    writer.binary(new Uint8Array(size));
+    return writer.take();
+  },
+  "Connection.takeOutput": (size) => {
+    const connection = new Connection({ role: "client" });
+    connection.send(new Uint8Array(size));
+    return connection.takeOutput();
+  },
+  writeFrame: (size) =>
+    writeFrame({ opcode: 2, payload: new Uint8Array(size) }),
+  readFrame: (size) => readFrame(frameOf(size))!.frame.payload,
+  "the iterator": (size) => {
+    const [frame] = new FrameReader().push(frameOf(size));
+    return frame.payload;
+  },
+  "the iterator, of a frame in two chunks": (size) => {
+    const bytes = frameOf(size);
+    const reader = new FrameReader().push(bytes.slice(0, size >> 1));
+    assertEquals([...reader], []);
+    const [frame] = reader.push(bytes.slice(size >> 1));
+    return frame.payload;
+  },
+  "an event": (size) => {
+    const connection = new Connection({ role: "client" });
+    const events = [...connection.receive(frameOf(size))];
+    const [event] = events;
+    assert(event.type === "binary");
+    return event.data;
+  },
+};
+
+describe("recycle", () => {
+  for (const [name, source] of Object.entries(SOURCES)) {
+    it(`takes what comes from ${name}`, () => {
+      for (const size of [2500, 50_000, 100_000, 1_000_000]) {
+        const bytes = source(size);
+        recycle(bytes);
+        const again = Array.from({ length: 4 }, () => source(size));
+        assert(
+          again.some(({ buffer }) => buffer === bytes.buffer),
+          `${size} bytes`,
+        );
+        assertEquals(new Set(again.map(({ buffer }) => buffer)).size, 4);
+      }
+    });
+
+    it(`issues no memory twice at a time, by ${name}`, () => {
+      for (const size of [20, 2500, 50_000, 100_000]) {
+        const bytes = source(size);
+        recycle(bytes);
+        recycle(bytes);
+        const first = Array.from({ length: 3 }, () => source(size));
+        // Its memory has another owner now.
+        recycle(bytes);
+        // Parts, and other views of what was issued.
+        recycle(first[0].subarray(0, 10));
+        recycle(first[0].subarray());
+        recycle(Buffer.from(first[0].buffer));
+        const all = [
+          ...first,
+          ...Array.from({ length: 3 }, () => source(size)),
+        ];
+        // What is short may share a buffer, each its own part of it.
+        const places = all.map((bytes) => [bytes.buffer, bytes.byteOffset]);
+        for (const [i, [buffer, start]] of places.entries()) {
+          for (const [other, at] of places.slice(i + 1)) {
+            assert(buffer !== other || start !== at && size < 2048);
+          }
+        }
+      }
+    });
+
+    it(`ignores what was transferred, before and after, from ${name}`, () => {
+      for (const size of [2500, 100_000]) {
+        const bytes = source(size);
+        const { length } = bytes;
+        structuredClone(bytes, { transfer: [bytes.buffer as ArrayBuffer] });
+        recycle(bytes);
+        const late = source(size);
+        recycle(late);
+        structuredClone(late, { transfer: [late.buffer as ArrayBuffer] });
+        for (let i = 0; i < 3; i++) assertEquals(source(size).length, length);
+      }
+    });
+  }
+
+  it("leaves every frame as it was sent, however the stream is cut", () => {
+    const random = seeded(50);
+    for (const role of ["server", "client"] as const) {
+      const payloads = Array.from(
+        { length: 60 },
+        () => randomBytes(random(10) ? random(6000) : random(200_000), random),
+      );
+      const writer = new FrameWriter({
+        role: role === "server" ? "client" : "server",
+      });
+      for (const payload of payloads) writer.binary(payload);
+      const bytes = writer.take();
+      for (const size of [700, 5000, 65_536, bytes.length]) {
+        for (const partial of [false, true]) {
+          const reader = new FrameReader({ role, partial });
+          const got = createHash("sha256");
+          for (let at = 0; at < bytes.length; at += size) {
+            const held: Uint8Array[] = [];
+            const chunk = bytes.slice(at, at + size);
+            for (const { payload } of reader.push(chunk)) {
+              held.push(payload);
+              if (random(2)) continue;
+              for (const payload of held.splice(0)) {
+                got.update(payload);
+                recycle(payload);
+              }
+            }
+            // The chunk is the caller's again, and only memory of its own is.
+            chunk.fill(0xee);
+            for (const payload of held) got.update(payload);
+          }
+          const sent = createHash("sha256");
+          for (const payload of payloads) sent.update(payload);
+          assertEquals(
+            got.digest("hex"),
+            sent.digest("hex"),
+            `${role} ${size}`,
+          );
+        }
+      }
+    }
+  });
+
+  it("leaves alone what is not this module's", () => {
+    const foreign = [
+      new Uint8Array(100_000),
+      new Uint8Array(new SharedArrayBuffer(100_000)),
+      new Uint8Array(new ArrayBuffer(100_000, { maxByteLength: 200_000 })),
+      Buffer.alloc(100_000),
+      new Uint8Array(0),
+    ];
+    const chunk = writeFrame({ opcode: 2, payload: new Uint8Array(90_000) }, {
+      role: "client",
+    }).slice();
+    const [inPlace] = new FrameReader({ inPlace: true }).push(chunk);
+    foreign.push(inPlace.payload);
+    for (const bytes of foreign) recycle(bytes);
+    for (let i = 0; i < 5; i++) {
+      const { buffer } = SOURCES["FrameWriter.take"](89_000);
+      assert(foreign.every((bytes) => bytes.buffer !== buffer));
+    }
+  });
+
+  it("takes a Uint8Array", () => {
+    for (const value of [null, undefined, "x", [1], new ArrayBuffer(1)]) {
+      assertThrows(
+        () => recycle(value as unknown as Uint8Array),
+        TypeError,
+        "'bytes'",
+      );
+    }
+  });
+
+  it("keeps a few MiB at most", () => {
+    const source = SOURCES["FrameWriter.take"];
+    const outputs = Array.from({ length: 100 }, () => source(500_000));
+    const buffers = new Set(outputs.map(({ buffer }) => buffer));
+    for (const bytes of outputs) recycle(bytes);
+    const reused = Array.from({ length: 100 }, () => source(500_000))
+      .filter(({ buffer }) => buffers.has(buffer)).length;
+    assert(reused > 0 && reused <= 8, `${reused} blocks`);
+  });
+
+  it("changes nothing that is still held, in any sequence", () => {
+    const names = Object.keys(SOURCES);
+    const step = fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          source: fc.constantFrom(...names),
+          size: fc.oneof(
+            fc.nat(200),
+            fc.constantFrom(2047, 2048, 16_383, 16_384, 65_536, 100_000),
+          ),
+        }),
+      },
+      fc.record({ giveBack: fc.nat(5) }),
+    );
+    const digest = (bytes: Uint8Array) =>
+      createHash("sha256").update(bytes).digest("hex");
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40, size: "max" }), (steps) => {
+        const random = seeded(33);
+        const held: { bytes: Uint8Array; sum: string }[] = [];
+        for (const one of steps) {
+          if ("giveBack" in one) {
+            const [given] = held.splice(one.giveBack, 1);
+            if (given === undefined) continue;
+            recycle(given.bytes);
+            recycle(given.bytes);
+            continue;
+          }
+          const bytes = SOURCES[one.source](one.size);
+          bytes.set(randomBytes(bytes.length, random));
+          held.push({ bytes, sum: digest(bytes) });
+          for (const { bytes, sum } of held) assertEquals(digest(bytes), sum);
+        }
+      }),
+      { seed: Date.now(), numRuns: 50 },
+    );
+  });
+});
+
+describe("an empty payload", () => {
+  it("may be transferred like any other", () => {
+    const bytes = new Uint8Array([0x81, 0]);
+    for (let i = 0; i < 3; i++) {
+      const { payload } = readFrame(bytes)!.frame;
+      structuredClone(payload, { transfer: [payload.buffer as ArrayBuffer] });
+      const [frame] = new FrameReader().push(bytes);
+      assertEquals(hex(frame.payload), "");
+    }
+  });
+});
