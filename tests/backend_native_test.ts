@@ -11,13 +11,14 @@ import type { MinimumLengths } from "../src/backend/native.ts";
 import { openNodeApi } from "../src/backend/node_api.ts";
 import * as portable from "../src/backend/portable.ts";
 import { openWasm } from "../src/backend/wasm.ts";
+import { engines } from "./engines.ts";
 import { RUNTIME } from "./programs/start.ts";
 
 const KEY = 0x3d21fa37;
 const ALWAYS: MinimumLengths = { mask: 1, maskInto: 1, scan: 1 };
 
-/** Where the longest memory of an engine is to be masked; none may have less than 2^32 bytes. */
-const FAR: [title: string, offset: number][] = [
+/** Where long memory is to be masked; no engine has less than 2^32 bytes. */
+const FAR: [where: string, offset: number][] = [
   ["beyond 2^31 bytes", 2 ** 31],
   constants.MAX_LENGTH > 2 ** 32
     ? ["beyond 2^32 bytes", 2 ** 32]
@@ -294,43 +295,6 @@ for (
       }
     });
 
-    for (const [title, far] of FAR) {
-      it(`masks ${title}`, () => {
-        const bytes = new Uint8Array(far + 2000); // only the pages touched become real
-        const views = [
-          [bytes, far - 500],
-          [bytes.subarray(far - 500), 0],
-        ] as const;
-        for (const [view, start] of views) {
-          pattern(bytes.subarray(far - 1000));
-          const expected = bytes.slice(far - 1000);
-          portable.mask(expected, 500, 1000, KEY);
-          portable.maskInto(expected, 1501, expected, 500, 400, KEY);
-          backend.mask(view, start, 1000, KEY);
-          backend.maskInto(view, start + 1001, view, start, 400, KEY);
-          assertEquals(bytes.subarray(far - 1000), expected);
-
-          const chunk = frames([20, 300]);
-          view.set(chunk, start);
-          const table = new Uint32Array(16);
-          const { length } = chunk;
-          backend.scan(view, start, length, view, start, table, 1, 1000);
-          const unmasked = chunk.slice();
-          portable.scan(
-            chunk,
-            0,
-            length,
-            unmasked,
-            0,
-            new Uint32Array(16),
-            1,
-            1000,
-          );
-          assertEquals(view.subarray(start, start + length), unmasked);
-        }
-      });
-    }
-
     it("takes detached and empty views for nothing", () => {
       const detached = new Uint8Array(100);
       structuredClone(detached.buffer, { transfer: [detached.buffer] });
@@ -389,5 +353,46 @@ for (
       );
       assertEquals(Array.from(table.subarray(0, 2)), [0, 11]);
     });
+  });
+}
+
+for (const { title, backend } of engines) {
+  describe(`memory on ${title}`, () => {
+    for (const [where, far] of FAR) {
+      it(`is masked ${where}`, () => {
+        const bytes = new Uint8Array(far + 2000); // only the pages touched become real
+        const views = [
+          [bytes, far - 500],
+          [bytes.subarray(far - 500), 0],
+        ] as const;
+        for (const [view, start] of views) {
+          pattern(bytes.subarray(far - 1000));
+          const expected = bytes.slice(far - 1000);
+          portable.mask(expected, 500, 1000, KEY);
+          portable.maskInto(expected, 1501, expected, 500, 400, KEY);
+          backend.mask(view, start, 1000, KEY);
+          backend.maskInto(view, start + 1001, view, start, 400, KEY);
+          assertEquals(bytes.subarray(far - 1000), expected);
+
+          const chunk = frames([20, 300]);
+          view.set(chunk, start);
+          const table = new Uint32Array(16);
+          const { length } = chunk;
+          backend.scan(view, start, length, view, start, table, 1, 1000);
+          const unmasked = chunk.slice();
+          portable.scan(
+            chunk,
+            0,
+            length,
+            unmasked,
+            0,
+            new Uint32Array(16),
+            1,
+            1000,
+          );
+          assertEquals(view.subarray(start, start + length), unmasked);
+        }
+      });
+    }
   });
 }
