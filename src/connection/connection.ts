@@ -522,7 +522,7 @@ export class Connection {
   #judgeClose(): ConnectionEvent | null {
     const { bytes, length } = this.#control;
     if (length < 2) return null;
-    if (!isValidCloseCode(bytes[0] << 8 | bytes[1])) {
+    if (!isValidCloseCode(bytes[0]! << 8 | bytes[1]!)) {
       return this.#fail("WS_ERR_INVALID_CLOSE_CODE");
     }
     return new Utf8Validator().push(bytes, 2, length) < length

@@ -121,8 +121,8 @@ export function readDeflateAnswer(
   const extensions = parseExtensions(header, 502);
   if (extensions.length === 0) return null;
   const answer =
-    offered !== null && extensions.length === 1 && extensions[0].name === NAME
-      ? readParameters(extensions[0], true)
+    offered !== null && extensions.length === 1 && extensions[0]!.name === NAME
+      ? readParameters(extensions[0]!, true)
       : null;
   if (
     offered === null || answer === null ||
@@ -223,7 +223,7 @@ function parseExtensions(header: string | null, status: number): Extension[] {
   return listOf(header).map((element) => {
     const [name, ...parameters] = element.split(";").map(trimBlanks);
     return {
-      name: token(name),
+      name: token(name!),
       parameters: parameters.map((parameter) => {
         const equals = parameter.indexOf("=");
         if (equals < 0) return [token(parameter), null];

@@ -179,7 +179,7 @@ export function readUpgradeRequest(
       "The request must have one valid Host header",
     );
   }
-  const [method, path] = line.split(" ");
+  const [method, path] = line.split(" ") as [string, string];
   return { request: { method, path, headers }, bytesRead };
 }
 

@@ -115,7 +115,7 @@ export function endOf(
   stop: number,
   kind: number,
 ): number {
-  while (start < stop && (CLASSES[bytes[start]] & kind) !== 0) start++;
+  while (start < stop && (CLASSES[bytes[start]!]! & kind) !== 0) start++;
   return start;
 }
 
@@ -187,7 +187,7 @@ export function parseHead(
     const colon = field.indexOf(":");
     headers.append(field.slice(0, colon), field.slice(colon + 1));
   }
-  return { line, headers };
+  return { line: line!, headers };
 }
 
 /** The text of bytes, each of which is a character. */

@@ -27,9 +27,9 @@ export function decodeText(
 ): string | null {
   const length = end - start;
   if (length <= MAX_SHORT) {
-    const codes = characters[length];
+    const codes = characters[length]!;
     let all = 0;
-    for (let i = 0; i < length; i++) all |= codes[i] = bytes[start + i];
+    for (let i = 0; i < length; i++) all |= codes[i] = bytes[start + i]!;
     if (all < 0x80) return String.fromCharCode.apply(null, codes);
   }
   decoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -83,7 +83,7 @@ export class Utf8Validator {
       // A stretch without another look for words, so that they cannot cost much.
       const stop = Math.min(end, at + MIN_WORDS);
       for (; at < stop; at++) {
-        const byte = bytes[at];
+        const byte = bytes[at]!;
         if (needed !== 0) {
           if (byte < low || byte > high) return at;
           low = 0x80;
@@ -115,13 +115,13 @@ function skipAscii(bytes: Uint8Array, start: number, end: number): number {
   if (count <= 0) return start;
   const words = new Uint32Array(bytes.buffer, first, count);
   let i = 0;
-  while (i + 1 < count && ((words[i] | words[i + 1]) & 0x80808080) === 0) {
+  while (i + 1 < count && ((words[i]! | words[i + 1]!) & 0x80808080) === 0) {
     i += 2;
   }
   if (i === 0) return start;
   // The bytes before the first word have not been looked at.
   for (let at = start; at < first - offset; at++) {
-    if (bytes[at] >= 0x80) return at;
+    if (bytes[at]! >= 0x80) return at;
   }
   return first - offset + 4 * i;
 }
