@@ -20,6 +20,8 @@ interface Abilities {
   deflate?: boolean;
   /** It sends a Ping on demand. */
   ping?: boolean;
+  /** It sends a Ping to whoever is silent at /idle. */
+  idle?: boolean;
   /** It sends fragments on demand. */
   fragments?: boolean;
 }
@@ -96,6 +98,12 @@ async function converse(port: number, can: Abilities): Promise<void> {
     clean: true,
   });
   assertEquals(second.connection.state, "closed");
+
+  if (!can.idle) return;
+  const third = await Client.open(port, {}, "/idle");
+  assertEquals(await third.next(), { type: "ping", data: new Uint8Array(0) });
+  await echo(third, "still there");
+  third.destroy();
 }
 
 async function test(command: string[], can: Abilities): Promise<void> {
@@ -119,7 +127,8 @@ describe("our client", () => {
       fragments: true,
     }));
 
-  it("with Deno.serve", () => test([...RUNTIMES.deno(), SCRIPT], {}));
+  it("with Deno.serve", () =>
+    test([...RUNTIMES.deno(), SCRIPT], { idle: true }));
 
   it("with Bun.serve", () =>
     test([...RUNTIMES.bun(), SCRIPT], { deflate: true, ping: true }));

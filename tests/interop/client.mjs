@@ -3,9 +3,10 @@
  * and closes in several ways. The WebSocket is that of Node 26, Deno, Bun or a browser,
  * or npm `ws`:
  *
- *     client.mjs [--ws|--ws-deflate] URL
+ *     client.mjs [--ws|--ws-deflate] ORDERS URL
  *
- * Plain JavaScript, since a browser runs it, too. It says `{"waiting":true}` when the
+ * ORDERS is a server that also follows orders (`server.ts`), for what the client itself
+ * cannot send. Plain JavaScript, since a browser runs it, too. It says `{"waiting":true}` when the
  * server is to end the second connection, and at last what was done.
  *
  * @module
@@ -86,8 +87,26 @@ class Socket {
   }
 }
 
+/** Has a server send Pings and fragments, and close. Returns how it did. */
+async function order(WebSocket, url, options) {
+  const client = new Socket(WebSocket, url, options);
+  await client.opened;
+  client.socket.send("ping");
+  check(await client.message() === "pong there?", "no pong arrived");
+  client.socket.send("fragments");
+  check(await client.message() === "fragmented 🧩", "fragments of text");
+  check(same(await client.message(), pattern(70_000)), "fragments of bytes");
+  client.socket.send("close 4002 auf Wiedersehen, привет");
+  const closed = await client.closed;
+  const other = new Socket(WebSocket, url, options);
+  await other.opened;
+  other.socket.close(4003, "до свидания");
+  await other.closed;
+  return closed;
+}
+
 /** Everything, with one WebSocket class. Returns what was done. */
-export async function run(WebSocket, url, options, say) {
+export async function run(WebSocket, orders, url, options, say) {
   const report = { binary: [], text: [], extensions: "", extras: [] };
   const first = new Socket(WebSocket, url, options);
   await first.opened;
@@ -96,8 +115,6 @@ export async function run(WebSocket, url, options, say) {
   for (const size of SIZES) {
     await first.echo(pattern(size));
     report.binary.push(size);
-    // Text of 16 MiB is 32 MiB of memory in some engines: 1 MiB says the same.
-    if (size > 1 << 20) continue;
     await first.echo(text(size));
     report.text.push(size);
   }
@@ -136,6 +153,8 @@ export async function run(WebSocket, url, options, say) {
   socket.close(4001, "bye, später");
   report.closed = await first.closed;
 
+  report.ordered = await order(WebSocket, orders, options);
+
   const second = new Socket(WebSocket, url, options);
   await second.opened;
   await second.echo("still there");
@@ -152,7 +171,7 @@ async function main(args) {
     const deflate = args.includes("--ws-deflate") && { threshold: 0 };
     options = { perMessageDeflate: deflate };
   }
-  await run(WebSocket, args.at(-1), options, (what) => {
+  await run(WebSocket, ...args.slice(-2), options, (what) => {
     console.log(JSON.stringify(what));
   });
 }

@@ -40,11 +40,13 @@ export class Client {
   static async open(
     port: number,
     options: Partial<ConnectionOptions> = {},
+    path: string = "/",
   ): Promise<Client> {
     const client = new Client(port);
     const deflate = options.deflate ?? false;
     const { bytes, key } = createUpgradeRequest({
       host: `127.0.0.1:${port}`,
+      path,
       deflate,
     });
     client.socket.write(bytes);

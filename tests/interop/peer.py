@@ -1,6 +1,6 @@
 """A peer that is not ours: Python's websockets, as client or as echo server.
 
-    peer.py client [--deflate] URL
+    peer.py client [--deflate] ORDERS URL
     peer.py server
 
 They do what client.mjs and server.mjs do.
@@ -25,7 +25,7 @@ def say(what):
     print(json.dumps(what), flush=True)
 
 
-async def client(url, compression):
+async def client(orders, url, compression):
     options = {"max_size": MAX_SIZE, "compression": compression}
     report = {"binary": [], "text": [], "extras": []}
     socket = await websockets.connect(url, **options)
@@ -55,6 +55,18 @@ async def client(url, compression):
 
     await socket.close(4001, "bye, später")
     report["closed"] = closed(socket)
+
+    socket = await websockets.connect(orders, **options)
+    await socket.send("ping")
+    assert await socket.recv() == "pong there?"
+    await socket.send("fragments")
+    assert await socket.recv() == "fragmented 🧩"
+    assert len(await socket.recv()) == 70_000
+    await socket.send("close 4002 auf Wiedersehen, привет")
+    await socket.wait_closed()
+    report["ordered"] = closed(socket)
+    socket = await websockets.connect(orders, **options)
+    await socket.close(4003, "до свидания")
 
     socket = await websockets.connect(url, **options)
     await socket.send("still there")
@@ -98,6 +110,6 @@ async def server():
 
 
 if sys.argv[1] == "client":
-    asyncio.run(client(sys.argv[-1], "deflate" if "--deflate" in sys.argv else None))
+    asyncio.run(client(*sys.argv[-2:], "deflate" if "--deflate" in sys.argv else None))
 else:
     asyncio.run(server())

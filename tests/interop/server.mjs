@@ -51,7 +51,11 @@ function denoServer() {
     port: 0,
     onListen: ({ port }) => console.log(port),
   }, (request) => {
-    const { socket, response } = Deno.upgradeWebSocket(request);
+    // Deno itself sends a Ping after half of this time, in seconds, and no other.
+    const idleTimeout = request.url.endsWith("/idle") ? 2 : 0;
+    const { socket, response } = Deno.upgradeWebSocket(request, {
+      idleTimeout,
+    });
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
       if (!obey(socket, data)) socket.send(data);
