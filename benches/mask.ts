@@ -97,6 +97,52 @@ function* alignRows({ native, portable, quick }: Context): Generator<Race> {
   }
 }
 
+/**
+ * Payloads that follow each other in one buffer, as in a received chunk, or stand in
+ * buffers that take turns: what a view of the buffer that is kept saves, and costs.
+ */
+function* turnRows({ native, portable }: Context): Generator<Race> {
+  const payloads = 48;
+  for (const bytes of [100, 256, 1000]) {
+    for (const buffers of [1, 2, payloads]) {
+      const chunks = Array.from(
+        { length: buffers },
+        () => testBytes(payloads * (bytes + 7)),
+      );
+      const views = Array.from({ length: payloads }, (_, i) => {
+        const start = 6 + i * (bytes + 7);
+        return chunks[i % buffers].subarray(start, start + bytes);
+      });
+      yield {
+        row: `${size(bytes)}, ${buffers} ${buffers > 1 ? "buffers" : "buffer"}`,
+        bytes,
+        items: payloads,
+        contenders: () => [
+          { name: "byte loop", ...inTurn(fresh(byteLoop), views) },
+          { name: "32-bit words", ...inTurn(words32, views) },
+          { name: "64-bit words", ...inTurn(words64, views) },
+          ...each([native, portable], "", (lib) => inTurn(lib.mask, views)),
+        ],
+      };
+    }
+  }
+}
+
+/** Masks each view in place. */
+function inTurn(mask: Masker, views: Uint8Array[]): Omit<Contender, "name"> {
+  let expected: Uint8Array[] = [];
+  return {
+    prepare: () => {
+      expected = views.map((view) => Uint8Array.from(view));
+      for (const view of expected) byteLoop(view, KEY);
+    },
+    run: fresh((mask: Masker, views: Uint8Array[], key: Uint8Array) => () => {
+      for (let i = 0; i < views.length; i++) mask(views[i], key);
+    })(mask, views, KEY),
+    verify: () => views.every((view, i) => same(view, expected[i])),
+  };
+}
+
 /** What the issues ask of the portable words. */
 function portableTargets(bytes: number, bun: boolean): Target[] {
   const of = "portable";
@@ -270,6 +316,13 @@ export const maskTables: Table[] = [
     style: "peers",
     base: ["byte loop"],
     rows: alignRows,
+  },
+  {
+    name: "mask-turns",
+    title: "Masking payload after payload, per payload",
+    style: "peers",
+    base: ["byte loop"],
+    rows: turnRows,
   },
   {
     name: "mask-peers",

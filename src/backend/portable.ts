@@ -251,7 +251,7 @@ function maskNarrow(
   const end = byteOffset + start + length;
   let words = keptWords;
   let base = 0 - byteOffset;
-  // It may have been resized: a view that lost bytes has length 0.
+  // A kept buffer may have been resized: a view that lost bytes has length 0.
   if (buffer !== keptBuffer || end >> 2 > words.length) {
     misses = misses + 1 & 7;
     if (
@@ -297,7 +297,11 @@ const MIN_COPY_BYTES = 128;
 /** So much at a time, in bytes, that the second pass finds it in the nearest cache. */
 const COPY_BYTES = 0x2000;
 
-/** {@linkcode Backend.maskInto} in TypeScript. */
+/**
+ * {@linkcode Backend.maskInto} in TypeScript: a copy by the engine, then in place, a
+ * piece at a time. A loop from words to words is as fast (1.7 us for 16 KiB) once V8 has
+ * compiled its callers for good, too, but takes 57 us until then, maybe forever.
+ */
 export function maskInto(
   target: Uint8Array,
   targetStart: number,
