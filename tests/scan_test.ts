@@ -29,6 +29,13 @@ const LIMITS = [
   ...[2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32],
 ];
 
+/** Kinds of memory that a view can be of. */
+const MEMORY = [
+  (length: number) => new ArrayBuffer(length),
+  (length: number) => new SharedArrayBuffer(length),
+  (length: number) => new ArrayBuffer(length, { maxByteLength: 2 * length }),
+];
+
 /** One call of `scan`, as random values make it. */
 const calls = (longest: number, frames: number) =>
   fc.record({
@@ -43,6 +50,7 @@ const calls = (longest: number, frames: number) =>
       { weight: 1, arbitrary: fc.maxSafeNat() },
     ),
     start: fc.nat({ max: 40 }),
+    memory: fc.constantFrom(...MEMORY),
     align: fc.noBias(fc.nat({ max: 31 })),
     into: fc.constantFrom("null", "in place", "other", "same buffer"),
     targetStart: fc.nat({ max: 40 }),
@@ -88,11 +96,6 @@ function expectedOf(bytes: Uint8Array, { flags, limit, words }: Call) {
   return { rows, payloads, consumed: at, fault };
 }
 
-/** A view at `align` from a multiple of 32 in memory of its own. */
-function aligned(length: number, align: number): Uint8Array {
-  return new Uint8Array(new ArrayBuffer(length + 64), align, length);
-}
-
 /** Where two arrays of one length differ first. */
 function assertSame(actual: Uint8Array, expected: Uint8Array, what: string) {
   const at = actual.findIndex((byte, i) => byte !== expected[i]);
@@ -106,6 +109,9 @@ function check(
   expected: ReturnType<typeof expectedOf>,
 ): void {
   const { start, targetStart, into } = call;
+  // A view at `align` from a multiple of 32 in memory of its own.
+  const aligned = (length: number, align: number): Uint8Array =>
+    new Uint8Array(call.memory(length + 64), align, length);
   const { length } = bytes;
   const memory = aligned(
     start + length + GUARD + 32 + targetStart + length + GUARD,
