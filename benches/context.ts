@@ -47,6 +47,8 @@ export interface Context {
   native?: Engine;
   portable?: Engine;
   wasm?: Engine;
+  /** The native engine once more, whose memory is recycled: that changes how it allocates. */
+  recycling?: Engine;
   peers: Peers;
   kernel: Peer<Kernel>;
   quick: boolean;

@@ -90,6 +90,28 @@ export function iterator(lib: Library, more: Options = {}): Reading {
   };
 }
 
+/** The iterator where every payload's memory is given back. */
+function recycledIterator(lib: Library): Reading {
+  const reader = new lib.FrameReader(options({}));
+  const { recycle } = lib;
+  return {
+    pass: fresh((reader: Reader, recycle: Library["recycle"]) =>
+    (
+      chunks: Uint8Array[],
+    ) => {
+      let bytes = 0;
+      for (let i = 0; i < chunks.length; i++) {
+        for (const { payload } of reader.push(chunks[i])) {
+          bytes += payload.length;
+          recycle(payload);
+        }
+      }
+      return bytes;
+    })(reader, recycle),
+    collect: iterator(lib).collect,
+  };
+}
+
 /** `ws` as its own sockets drive it: write, and a message event for every frame. */
 function wsReading(
   newReceiver: Exclude<Peers["newReceiver"], string>,
@@ -222,7 +244,7 @@ function floor({ chunks, payloads }: Traffic): Contender {
 
 /** The least each way is to be times `ws`, by payload length (issues 2, 3 and 4). */
 function targets(bytes: number, context: Context): Target[] {
-  const { native, wasm } = context;
+  const { native, recycling, wasm } = context;
   const over = "ws";
   const list: Target[] = [];
   const add = (of: string, least: number | undefined, than = over) => {
@@ -234,6 +256,9 @@ function targets(bytes: number, context: Context): Target[] {
       values[[16, 125, KiB, 16 * KiB, MiB].indexOf(bytes)];
     add(`cursor ${name}`, by([10, 10, 10, 2, 2]));
     add(`iterator ${name}`, by([2.5, 2.5, 1.5, 0.7, 1.2]));
+    if (recycling) {
+      add(`iterator, recycled ${name}`, by([0, 0, 0, 0.7, 1.2]));
+    }
     add(`iterator inPlace ${name}`, by([4, 4, 4, 3]));
     add(`iterator inPlace ${name}`, 1, `iterator ${name}`);
     add(`cursor inPlace ${name}`, 1, `cursor ${name}`);
@@ -248,7 +273,7 @@ function targets(bytes: number, context: Context): Target[] {
 }
 
 function* readRows(context: Context): Generator<Race> {
-  const { engines, native, peers, quick } = context;
+  const { engines, native, recycling, peers, quick } = context;
   const rows = [16, 125, KiB, 16 * KiB, MiB].map(packed);
   if (!quick) {
     for (const bytes of [16, KiB, 16 * KiB]) {
@@ -283,6 +308,11 @@ function* readRows(context: Context): Generator<Race> {
           (lib) => reads(traffic, cursorViews(lib)),
         ),
         ...each(engines, "iterator", (lib) => reads(traffic, iterator(lib))),
+        ...each(
+          [traffic.bytes < 2 * KiB ? undefined : recycling],
+          "iterator, recycled",
+          (lib) => reads(traffic, recycledIterator(lib)),
+        ),
         ...each(
           engines,
           "iterator inPlace",

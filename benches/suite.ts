@@ -5,7 +5,15 @@
  * @module
  */
 
-import type { Context, Fact, Result, Runtime, Table } from "./context.ts";
+import type {
+  Context,
+  Engine,
+  Fact,
+  Library,
+  Result,
+  Runtime,
+  Table,
+} from "./context.ts";
 import { loadCopy, loadEngines } from "./context.ts";
 import { echoTables } from "./echo.ts";
 import { frameTables } from "./frames.ts";
@@ -98,10 +106,19 @@ async function context(order: Order): Promise<Context> {
     versions: peers.versions,
   });
   const named = (name: string) => engines.find((one) => one.name === name);
+  const native = named("bun-ffi") ?? named("deno-ffi") ?? named("node-api");
+  let recycling: Engine | undefined;
+  if (native !== undefined) {
+    const lib = await loadCopy(library, cache, "recycling");
+    lib.useBackend(native.name as Parameters<Library["useBackend"]>[0]);
+    lib.recycle(new Uint8Array(0));
+    recycling = { name: native.name, lib };
+  }
   return {
     runtime,
     engines,
-    native: named("bun-ffi") ?? named("deno-ffi") ?? named("node-api"),
+    native,
+    recycling,
     wasm: named("wasm"),
     portable: named("portable"),
     peers,

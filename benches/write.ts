@@ -226,7 +226,7 @@ function writes(
 }
 
 function* writeRows(
-  { engines, native, peers, runtime }: Context,
+  { engines, native, recycling, peers, runtime }: Context,
 ): Generator<Race> {
   for (const bytes of [16, 125, KiB, 16 * KiB, 64 * KiB, MiB]) {
     const payload = testBytes(bytes);
@@ -265,7 +265,7 @@ function* writeRows(
         ...way(engines, "writeFrame", writeFrame),
         ...way(engines, "writeFrameInto", writeFrameInto),
         ...way(engines, "FrameWriter", frameWriter),
-        ...way(engines, "FrameWriter, recycled", recycledWriter),
+        ...way([recycling], "FrameWriter, recycled", recycledWriter),
         floor("floor of writeFrame: memory, copy", frameFloor),
         floor("floor of FrameWriter: a block, copies", blockFloor),
         peer("ws", peers.senderFrame, wsSender),

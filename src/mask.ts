@@ -63,7 +63,7 @@ function keyNumber(key: Uint8Array, phase: number): number {
  * Masks or unmasks bytes in place. An all-zero key changes nothing and costs nothing.
  *
  * @param bytes The bytes to change; no byte outside this view is touched
- * @param key The masking key: 4 bytes
+ * @param key The masking key: 4 bytes, which must not be among `bytes`
  * @param phase The index (0 to 3) of the key byte that meets `bytes[0]`
  * @returns The phase for the byte after the last, so that a payload may be masked in
  * pieces
