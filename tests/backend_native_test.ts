@@ -7,15 +7,12 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Backend } from "../src/backend/backend.ts";
 import { openBunFfi } from "../src/backend/bun_ffi.ts";
 import { openDenoFfi } from "../src/backend/deno_ffi.ts";
-import type { MinimumLengths } from "../src/backend/native.ts";
 import { openNodeApi } from "../src/backend/node_api.ts";
 import * as portable from "../src/backend/portable.ts";
-import { openWasm } from "../src/backend/wasm.ts";
 import { engines } from "./engines.ts";
 import { RUNTIME } from "./programs/start.ts";
 
 const KEY = 0x3d21fa37;
-const ALWAYS: MinimumLengths = { mask: 1, maskInto: 1, scan: 1 };
 
 /** Where long memory is to be masked; no engine has less than 2^32 bytes. */
 const FAR: [where: string, offset: number][] = [
@@ -25,19 +22,11 @@ const FAR: [where: string, offset: number][] = [
     : ["up to 2^32 bytes, the most that this engine has", 2 ** 32 - 2000],
 ];
 
-type Open = (minimum?: MinimumLengths) => Backend | string;
-
-const NATIVE: Record<typeof RUNTIME, Open> = {
+const NATIVE: Record<typeof RUNTIME, () => Backend | string> = {
   deno: openDenoFfi,
   bun: openBunFfi,
   node: openNodeApi,
 };
-
-function opened(open: Open, minimum?: MinimumLengths): Backend {
-  const backend = open(minimum);
-  if (typeof backend === "string") throw new Error(backend);
-  return backend;
-}
 
 function pattern(bytes: Uint8Array): Uint8Array {
   for (let i = 0; i < bytes.length; i++) bytes[i] = i * 167 + (i >> 8);
@@ -111,7 +100,8 @@ describe("the memory of this runtime", () => {
 
 describe("the backend of this runtime", () => {
   it("exists and names the kernel it uses", () => {
-    const { isa, name } = opened(NATIVE[RUNTIME]);
+    const { name, isa } = engines[0].backend;
+    assertStringIncludes(name, RUNTIME);
     assert(["avx2", "sse2", "neon"].includes(isa), `${name} uses ${isa}`);
   });
 
@@ -125,15 +115,8 @@ describe("the backend of this runtime", () => {
   });
 });
 
-for (
-  const [name, open] of [[RUNTIME, NATIVE[RUNTIME]], [
-    "wasm",
-    openWasm,
-  ]] as const
-) {
-  describe(`C behind ${name}`, () => {
-    const backend = opened(open, ALWAYS);
-
+for (const { title, backend } of engines.filter(({ always }) => always)) {
+  describe(`C behind ${title}`, () => {
     function masksLikePortable(make: () => Uint8Array, lengths: number[]) {
       for (const length of lengths) {
         for (const start of [0, 1, 3]) {

@@ -28,6 +28,8 @@ const OPEN: Record<
 
 export interface Engine {
   title: string;
+  /** Sends every length to C. */
+  always: boolean;
   backend: Backend;
 }
 
@@ -37,15 +39,16 @@ function opened(name: BackendName, minimum?: MinimumLengths): Backend {
   return backend;
 }
 
-/** The engines in order: each that is available, then the same without lower limits. */
+/** The engines in order: each that is available, and the same without lower limits. */
 export const engines: readonly Engine[] = backends()
   .filter(({ available }) => available)
   .flatMap(({ name }) => {
-    const chosen = { title: name, backend: opened(name) };
-    return name === "portable" ? [chosen] : [
-      chosen,
-      { title: `${name}, every length`, backend: opened(name, ALWAYS) },
-    ];
+    const chosen = { title: name, always: false, backend: opened(name) };
+    return name === "portable" ? [chosen] : [chosen, {
+      title: `${name}, every length`,
+      always: true,
+      backend: opened(name, ALWAYS),
+    }];
   });
 
 /** Does something with this engine in use, and goes back to the one before. */
