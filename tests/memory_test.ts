@@ -162,7 +162,7 @@ describe("recycle", () => {
   });
 
   it("leaves alone what is not this module's", () => {
-    const foreign = [
+    const foreign: Uint8Array[] = [
       new Uint8Array(100_000),
       new Uint8Array(new SharedArrayBuffer(100_000)),
       new Uint8Array(new ArrayBuffer(100_000, { maxByteLength: 200_000 })),

@@ -49,7 +49,7 @@ describe("FrameDecoderStream", () => {
       ),
     );
     for (const size of [1, 100, 4096, bytes.length]) {
-      const chunks = [];
+      const chunks: Uint8Array[] = [];
       for (let at = 0; at < bytes.length; at += size) {
         chunks.push(bytes.slice(at, at + size));
       }
@@ -68,7 +68,7 @@ describe("FrameDecoderStream", () => {
   it("gives the frames before a fault, then fails with it", async () => {
     const bytes = bytesOf("810161810162810163ff");
     for (const size of [1, 2, 6, 9, 10]) {
-      const chunks = [];
+      const chunks: Uint8Array[] = [];
       for (let at = 0; at < bytes.length; at += size) {
         chunks.push(bytes.slice(at, at + size));
       }
