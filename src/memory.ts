@@ -68,12 +68,20 @@ export function hasOwnMemory(length: number): boolean {
   return length >= (recycling ? MIN_RECYCLED_LENGTH : MIN_OWN_LENGTH);
 }
 
-/** Memory for one result; in V8 small ones share blocks of 64 KiB. */
+/** Memory for one result. */
 export function allocate(length: number): Uint8Array<ArrayBuffer> {
+  return hasOwnMemory(length) ? issue(length) : share(length);
+}
+
+/**
+ * Memory that is never recycled: for several results together, and for a short one,
+ * which in V8 shares a block of 64 KiB with others.
+ */
+export function share(length: number): Uint8Array<ArrayBuffer> {
   if (length === 0 || !V8 && length <= MAX_SMALL_LENGTH) {
     return new Uint8Array(length);
   }
-  if (hasOwnMemory(length)) return issue(length);
+  if (length >= MIN_OWN_LENGTH) return allocateBlock(length);
   // Its length is 0 after somebody transferred it away.
   if (used + length > block.length) nextBlock();
   const bytes = new Uint8Array(buffer, used, length);

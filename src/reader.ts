@@ -39,6 +39,7 @@ import {
   allocateBlock,
   hasOwnMemory,
   MAX_SMALL_LENGTH,
+  share,
 } from "./memory.ts";
 
 /** How to read. */
@@ -454,7 +455,7 @@ export class FrameReader implements Iterable<Frame> {
   #offset = 0;
   /** Whether `#chunk` is a copy of our own. */
   #copied = true;
-  /** Chunks after it, from `#queueAt` on; all but the last are copies. */
+  /** Copies of the chunks after it, from `#queueAt` on. */
   #queue: Uint8Array[] = [];
   #queueAt = 0;
   #queuedBytes = 0;
@@ -534,17 +535,19 @@ export class FrameReader implements Iterable<Frame> {
     if (this.#ended) {
       throw new TypeError("Cannot push a chunk: the stream has ended");
     }
-    if (this.#error !== null || chunk.length === 0) return this;
-    chunk = plain(chunk);
+    if (this.#error !== null) return this;
+    const { length } = chunk;
     if (
       this.#at === this.#end && this.#row === this.#rowEnd &&
       this.#queueAt === this.#queue.length
     ) {
-      this.#setChunk(chunk, false);
-    } else {
-      this.#copyUnread();
-      this.#queue.push(chunk);
-      this.#queuedBytes += chunk.length;
+      if (length > 0) this.#setChunk(plain(chunk), false);
+      return this;
+    }
+    this.#copyUnread();
+    if (length > 0) {
+      this.#queue.push(new Uint8Array(chunk));
+      this.#queuedBytes += length;
     }
     return this;
   }
@@ -559,13 +562,9 @@ export class FrameReader implements Iterable<Frame> {
 
   /** Copies what is not ours and not read, since the caller may use it again now. */
   #copyUnread(): void {
-    const last = this.#queue.length - 1;
-    if (last >= this.#queueAt) {
-      this.#queue[last] = new Uint8Array(this.#queue[last]!);
-      return;
-    }
-    if (this.#copied) return;
     const old = this.#chunk;
+    // What was taken away cannot be copied: reading will tell.
+    if (this.#copied || old.byteLength < this.#end) return;
     const copy = new Uint8Array(old);
     this.#chunk = copy;
     this.#copied = true;
@@ -578,14 +577,13 @@ export class FrameReader implements Iterable<Frame> {
     if (this.#queueAt === this.#queue.length) return false;
     const chunk = this.#queue[this.#queueAt]!;
     this.#queue[this.#queueAt++] = NOTHING;
-    const copied = this.#queueAt < this.#queue.length;
     // Half of it read: what is read goes, so that it stays linear and does not grow for ever.
     if (2 * this.#queueAt >= this.#queue.length) {
       this.#queue.splice(0, this.#queueAt);
       this.#queueAt = 0;
     }
     this.#queuedBytes -= chunk.length;
-    this.#setChunk(chunk, copied);
+    this.#setChunk(chunk, true);
     return true;
   }
 
@@ -612,7 +610,10 @@ export class FrameReader implements Iterable<Frame> {
     const masked = (head & MASKED) !== 0;
     const memory = masked ? this.#maskedMemory : this.#plainMemory;
     this.#start = (masked ? this.#maskedStart : this.#plainStart) + start;
-    if (this.#start + length > memory.length) throw shortened();
+    // Not `length`: of a detached view Node 20 may tell what it was.
+    if (memory === this.#chunk && this.#start + length > memory.byteLength) {
+      throw shortened();
+    }
     this.#memory = memory;
     this.#owned = masked ? this.#maskedOwned : this.#plainOwned;
     this.#row = row + SCAN_ROW_WORDS;
@@ -639,7 +640,7 @@ export class FrameReader implements Iterable<Frame> {
         if (this.#ended && this.#open) this.#fail(0, this.#openOffset);
         return false;
       }
-      if (this.#chunk.length < this.#end) throw shortened();
+      if (this.#chunk.byteLength < this.#end) throw shortened();
       if (this.#open ? this.#feed(own) : this.#scan(own)) return true;
     }
   }
@@ -716,7 +717,7 @@ export class FrameReader implements Iterable<Frame> {
         if (!own) target = workspace.scratch;
         else if (headerLength > 0) {
           shared = sharesBlock(parsed.payloadLength);
-          target = shared ? allocate(targetStart + length) : workspace.scratch;
+          target = shared ? share(targetStart + length) : workspace.scratch;
         }
       }
     }
@@ -751,7 +752,7 @@ export class FrameReader implements Iterable<Frame> {
       this.#maskedOwned = shared || this.#inPlace;
     } else if (own && sharesBlock(table[SCAN_ROWS + 2]!)) {
       // A client: nothing was masked, so one copy of all frames serves them.
-      const copy = allocate(consumed);
+      const copy = share(consumed);
       maskRangeInto(copy, 0, chunk, start, consumed, 0);
       this.#plainMemory = copy;
       this.#plainStart = 0;
@@ -1149,7 +1150,7 @@ export class FrameReader implements Iterable<Frame> {
       this.#open && this.#at >= this.#end &&
       this.#queueAt === this.#queue.length
     ) return this.#openOffset;
-    if (this.#chunk.length < this.#end) throw shortened();
+    if (this.#chunk.byteLength < this.#end) throw shortened();
     const parts = [this.#chunk.subarray(this.#at, this.#end)];
     let at = 0;
     if (this.#openComplete) {

@@ -43,6 +43,7 @@ function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
   let input: WritableStreamDefaultController;
   /** Whether all frames that were given have been read, and more are asked for. */
   let asked = false;
+  let cancelled = false;
   let wake = () => {};
   const demand = () =>
     asked ? undefined : new Promise<void>((resolve) => wake = resolve);
@@ -56,6 +57,7 @@ function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
     },
     pull: ask,
     cancel(reason) {
+      cancelled = true;
       input.error(reason);
       ask();
     },
@@ -73,7 +75,7 @@ function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
     },
     async write(chunk) {
       await demand();
-      if (input.signal.aborted) return;
+      if (cancelled || input.signal.aborted) return;
       try {
         for (const frame of reader.push(chunk)) {
           asked = false;
@@ -136,6 +138,8 @@ export const FrameDecoderStream: FrameDecoderStreamConstructor =
     constructor(options?: ReadOptions) {
       const { readable, writable } = decoder(new FrameReader(options));
       const stream = construct(FrameDecoderStream, {}, new.target);
+      // Its own sides are not in use; locked, nobody can transfer them instead.
+      stream.readable.getReader();
       return Object.defineProperties(stream, {
         readable: { value: readable },
         writable: { value: writable },

@@ -181,6 +181,25 @@ describe("recycle", () => {
     }
   });
 
+  it("leaves alone the memory of the cursor, which frames share", () => {
+    for (const role of ["server", "client"] as const) {
+      const one = writeFrame({ opcode: 2, payload: new Uint8Array(1100) }, {
+        role: role === "server" ? "client" : "server",
+      });
+      const chunk = new Uint8Array(10 * one.length);
+      for (let i = 0; i < 10; i++) chunk.set(one, i * one.length);
+      const reader = new FrameReader({ role });
+      const held: Uint8Array[] = [];
+      for (const { payload } of reader.push(chunk)) {
+        held.push(payload);
+        recycle(reader.memory);
+        writeFrame({ opcode: 2, payload: new Uint8Array(9000).fill(255) });
+      }
+      assertEquals(held.length, 10);
+      for (const payload of held) assert(payload.every((byte) => byte === 0));
+    }
+  });
+
   it("takes a Uint8Array", () => {
     for (const value of [null, undefined, "x", [1], new ArrayBuffer(1)]) {
       assertThrows(

@@ -673,6 +673,36 @@ describe("FrameReader", () => {
     }
   });
 
+  it("notices it in a chunk pushed ahead, and copies that one at once", () => {
+    const frame = bytesOf("8203010203");
+    const reader = new FrameReader().push(frame.slice(0, 3));
+    const ahead = new Uint8Array(new ArrayBuffer(2, { maxByteLength: 8 }));
+    ahead.set(frame.subarray(3));
+    reader.push(ahead);
+    ahead.buffer.resize(1);
+    reader.push(frame);
+    assertEquals(reader.bufferedBytes, 0);
+    assertEquals(Array.from(reader, ({ payload }) => hex(payload)), [
+      "010203",
+      "010203",
+    ]);
+
+    const first = frame.slice();
+    reader.push(first);
+    structuredClone(first, { transfer: [first.buffer] });
+    reader.push(frame);
+    assertThrows(() => [...reader], TypeError, "became shorter");
+  });
+
+  it("lets go of a chunk at the next push, an empty one too", () => {
+    const chunk = bytesOf("8203010203");
+    const reader = new FrameReader().push(chunk);
+    reader.push(new Uint8Array(0));
+    chunk.fill(0xee);
+    const [frame] = reader;
+    assertEquals(hex(frame.payload), "010203");
+  });
+
   it("shares nothing between readers that read in turn", () => {
     const sessions = [14, 15, 16, 17, 18, 19].map((seed) =>
       session(seed, 50, 500)

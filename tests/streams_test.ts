@@ -156,6 +156,46 @@ describe("FrameDecoderStream", () => {
   });
 });
 
+describe("a FrameDecoderStream that is left", () => {
+  it("cancels its source", async () => {
+    let cancelled: unknown;
+    const source = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        controller.enqueue(bytesOf("89008900"));
+      },
+      cancel(reason) {
+        cancelled = reason ?? "without a reason";
+      },
+    });
+    const frames = source.pipeThrough(new FrameDecoderStream());
+    for await (const _ of frames) {
+      // Meanwhile the next chunk has come, and waits.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      break;
+    }
+    while (cancelled === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assertEquals(cancelled, "without a reason");
+  });
+
+  it("is transferred as it is, or not at all", async () => {
+    const stream = new FrameDecoderStream();
+    let moved: TransformStream<Uint8Array, Frame>;
+    try {
+      moved = structuredClone(stream, { transfer: [stream] });
+    } catch {
+      return; // where its inner sides would go instead
+    }
+    const writer = moved.writable.getWriter();
+    writer.write(bytesOf("810161")).catch(() => {});
+    const reader = moved.readable.getReader();
+    assertEquals(hex((await reader.read()).value!.payload), "61");
+    await reader.cancel();
+  });
+});
+
 describe("FrameEncoderStream", () => {
   it("gives the bytes of the frames", async () => {
     const inits: FrameInit[] = [
