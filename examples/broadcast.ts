@@ -115,7 +115,8 @@ async function upgrade(
   socket.on("error", () => socket.destroy());
   try {
     const { bytes } = await acceptUpgrade(request);
-    if (socket.destroyed) return;
+    // A peer that left meanwhile: its "end" or "close" does not come again.
+    if (socket.destroyed || socket.readableEnded) return void socket.destroy();
     socket.write(bytes);
     const peer = new Peer(socket);
     peer.receive(head); // frames that came right behind the handshake

@@ -152,15 +152,15 @@ export interface FrameInit {
   /** What the payload is. */
   opcode: Opcode;
   /** The payload, never changed; a string is written as UTF-8. Absent: empty. */
-  payload?: Uint8Array | string;
+  payload?: Uint8Array | string | undefined;
   /** Whether this is the last frame of its message (default true). */
-  fin?: boolean;
+  fin?: boolean | undefined;
   /** The first reserved bit (default false). */
-  rsv1?: boolean;
+  rsv1?: boolean | undefined;
   /** The second reserved bit (default false); only under `checks: "none"`. */
-  rsv2?: boolean;
+  rsv2?: boolean | undefined;
   /** The third reserved bit (default false); only under `checks: "none"`. */
-  rsv3?: boolean;
+  rsv3?: boolean | undefined;
 }
 
 /** Which end of the connection reads or writes: a client masks, a server does not. */

@@ -45,20 +45,20 @@ import {
 /** How to read. */
 export interface ReadOptions {
   /** Which end reads. A server takes masked frames only, a client unmasked ones; absent: both. */
-  role?: Role;
+  role?: Role | undefined;
   /** The longest payload to accept, in bytes: 0 to 2^53 - 1 (default 16 MiB). */
-  maxPayloadLength?: number;
+  maxPayloadLength?: number | undefined;
   /** Whether an extension owns RSV1 on Text and Binary (default false). */
-  allowRsv1?: boolean;
+  allowRsv1?: boolean | undefined;
   /** "none": only the length limits are checked, for test tools and proxies (default "strict"). */
-  checks?: "strict" | "none";
+  checks?: "strict" | "none" | undefined;
   /** Unmask inside the bytes given (default false: the input never changes). */
-  inPlace?: boolean;
+  inPlace?: boolean | undefined;
   /**
    * FrameReader: hand out the pieces of a payload as they arrive (default false). Each is a
    * Frame with `payloadLength`, `payloadOffset` and `last`; an empty frame is one last piece.
    */
-  partial?: boolean;
+  partial?: boolean | undefined;
 }
 
 /** {@linkcode ReadOptions} and what Connection needs besides. */

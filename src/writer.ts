@@ -24,16 +24,16 @@ import { allocate, issue, issueBlock, keep, takeBlock } from "./memory.ts";
 /** How to write. */
 export interface WriteOptions {
   /** Which end writes: a client masks with a fresh random key per frame (default "server"). */
-  role?: Role;
+  role?: Role | undefined;
   /** A key of the caller's, 4 bytes: masks in either role. null: no mask in either. */
-  maskKey?: Uint8Array | null;
+  maskKey?: Uint8Array | null | undefined;
   /**
    * A client sets the MASK bit with the zero key, for links that are encrypted already
    * (default false). Not together with `maskKey`; no effect for a server.
    */
-  disableClientMask?: boolean;
+  disableClientMask?: boolean | undefined;
   /** "none": write what you are told, for test tools (default "strict"). */
-  checks?: "strict" | "none";
+  checks?: "strict" | "none" | undefined;
 }
 
 /** Options, checked. */

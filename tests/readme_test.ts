@@ -92,17 +92,22 @@ function text(payload: string): Uint8Array {
   return writeFrame({ opcode: 1, payload }, { role: "client" });
 }
 
+/** What a block of the README exports. */
+async function importBlock(mark: string): Promise<Record<string, unknown>> {
+  const block = codeBlocks(readSource("README.md"))
+    .find(({ code }) => code.includes(mark));
+  assert(block !== undefined);
+  mkdirSync(folder, { recursive: true });
+  const file = new URL(`block${block.line}.mts`, folder);
+  writeFileSync(file, block.code);
+  return await import(file.href);
+}
+
 describe("attach of the README", () => {
   before(async () => {
-    const block = codeBlocks(readSource("README.md"))
-      .find(({ code }) => code.includes("function attach("));
-    assert(block !== undefined);
-    mkdirSync(folder, { recursive: true });
-    const file = new URL("attach.mts", folder);
-    writeFileSync(file, block.code);
-    const { attach } = await import(file.href) as { attach: Attach };
+    const { attach } = await importBlock("function attach(");
     server = createServer((_, response) => response.end());
-    server.on("upgrade", attach);
+    server.on("upgrade", attach as Attach);
     await new Promise<void>((resolve) =>
       server.listen(0, "127.0.0.1", resolve)
     );
@@ -122,6 +127,27 @@ describe("attach of the README", () => {
     peer.socket.write(writeFrame({ opcode: 8, payload }, { role: "client" }));
     await peer.ended;
     peer.socket.end();
+    await noneLeft();
+  });
+
+  it("answers the client of the README", async () => {
+    const { hello } = await importBlock("function hello(");
+    const answer = (hello as (port: number, host: string) => Promise<string>)(
+      port,
+      "127.0.0.1",
+    );
+    assertEquals(await answer, "You said: Hello");
+    await noneLeft();
+  });
+
+  it("lets go of peers that leave during the handshake", async () => {
+    const { bytes } = createUpgradeRequest({ host: "127.0.0.1" });
+    for (let i = 0; i < 20; i++) {
+      const { socket } = new Peer();
+      // At once, so that the end comes with the request or right behind it.
+      if (i % 2 === 0) socket.end(bytes);
+      else socket.write(bytes, () => socket.destroy());
+    }
     await noneLeft();
   });
 

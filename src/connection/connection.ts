@@ -46,39 +46,39 @@ export interface ConnectionOptions extends WriteOptions {
   /** Which end this is: a server takes masked frames, a client sends them. */
   role: Role;
   /** The longest payload of one frame to accept, in bytes (default 16 MiB). */
-  maxPayloadLength?: number;
+  maxPayloadLength?: number | undefined;
   /** The longest message to accept, in bytes, as received and as inflated (default 64 MiB). */
-  maxMessageLength?: number;
+  maxMessageLength?: number | undefined;
   /** The most fragments of one message to accept, empty ones included (default 16384). */
-  maxFragments?: number;
+  maxFragments?: number | undefined;
   /** permessage-deflate as negotiated, see {@linkcode acceptUpgrade} (default none). */
-  deflate?: boolean | Partial<DeflateParameters> | null;
+  deflate?: boolean | Partial<DeflateParameters> | null | undefined;
   /**
    * Shorter messages are not compressed, in bytes (default 1024: below one packet there
    * is little to win). `compress` of {@linkcode Connection.send} overrides it.
    */
-  deflateThreshold?: number;
+  deflateThreshold?: number | undefined;
   /** Messages are handed out in pieces as they arrive (default false). */
-  partial?: boolean;
+  partial?: boolean | undefined;
   /**
    * Unmask inside the received chunks, of which the data of events may then be views
    * (default false: a chunk never changes, and events own their data). For transports
    * that hand over fresh memory with every read, as `node:net` does: it saves a copy.
    */
-  inPlace?: boolean;
+  inPlace?: boolean | undefined;
   /** Pings are answered (default true). */
-  autoPong?: boolean;
+  autoPong?: boolean | undefined;
 }
 
 /** How a message is sent. */
 export interface SendOptions {
   /** Whether this ends the message (default true). */
-  fin?: boolean;
+  fin?: boolean | undefined;
   /**
    * Whether to compress the message where that was negotiated; the first fragment decides
    * (default: from `deflateThreshold` on, and every message that is sent in fragments).
    */
-  compress?: boolean;
+  compress?: boolean | undefined;
 }
 
 const CONTINUATION = 0x00;

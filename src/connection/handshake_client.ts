@@ -37,15 +37,15 @@ export interface UpgradeRequestInit {
   /** The value of `Host`: a name or address, with the port unless it is the default one. */
   host: string;
   /** The path and query, percent-encoded. Default "/". */
-  path?: string;
+  path?: string | undefined;
   /** The value of `Origin`, which browsers send and others may. */
-  origin?: string;
+  origin?: string | undefined;
   /** Subprotocols to offer, the preferred one first. */
-  protocols?: string[];
+  protocols?: string[] | undefined;
   /** More headers, such as `Authorization` or `Cookie`. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
   /** Offers permessage-deflate with these parameters. */
-  deflate?: boolean | Partial<DeflateParameters>;
+  deflate?: boolean | Partial<DeflateParameters> | undefined;
 }
 
 /** What of a request is needed to judge its response. */
@@ -53,9 +53,9 @@ export interface SentRequest {
   /** The key that {@linkcode createUpgradeRequest} returned. */
   key: string;
   /** The subprotocols that were offered. */
-  protocols?: string[];
+  protocols?: string[] | undefined;
   /** The compression that was offered. */
-  deflate?: boolean | Partial<DeflateParameters>;
+  deflate?: boolean | Partial<DeflateParameters> | undefined;
 }
 
 /** How many interim responses may come before the final one: each is read at every call. */

@@ -45,34 +45,34 @@ export interface UpgradeRequest {
 /** How large the head of a request may be. */
 export interface HandshakeLimits {
   /** Bytes, the empty line at the end included. Default 16384. */
-  maxHeaderBytes?: number;
+  maxHeaderBytes?: number | undefined;
   /**
    * Header lines. Default 100. The `Headers` of Deno and Bun take time that grows with the
    * square of the number of names: keep it below a few thousand.
    */
-  maxHeaders?: number;
+  maxHeaders?: number | undefined;
 }
 
 /** A request that another server has parsed: Fetch's, Node's, or any of the same form. */
 export interface ParsedRequest {
   /** The method. */
-  method?: string;
+  method?: string | undefined;
   /** The request target; it is not looked at. */
-  url?: string;
+  url?: string | undefined;
   /** Fetch's Headers, or an object of names in any case. */
   headers: Headers | Record<string, string | string[] | undefined>;
   /** "1.1", where the server tells, as Node's does. */
-  httpVersion?: string;
+  httpVersion?: string | undefined;
 }
 
 /** What a server says to a request that it accepts. */
 export interface AcceptOptions {
   /** The subprotocol to speak. It is left out when the client did not offer it. */
-  protocol?: string;
+  protocol?: string | undefined;
   /** Agrees to permessage-deflate where the client offers it, within these parameters. */
-  deflate?: boolean | Partial<DeflateParameters>;
+  deflate?: boolean | Partial<DeflateParameters> | undefined;
   /** More headers for the response, such as cookies. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
 }
 
 /** What became of an upgrade, at either end. */
@@ -306,7 +306,7 @@ function checkUpgradeRequest(
   if (request.method !== "GET") {
     throw new HandshakeError(
       405,
-      `The method must be GET, got ${String(request.method).slice(0, 32)}`,
+      `The method must be GET, got ${shown(request.method)}`,
     );
   }
   const httpVersion = (request as ParsedRequest).httpVersion;
