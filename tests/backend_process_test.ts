@@ -1,6 +1,15 @@
 /** The backends in processes and workers of their own: permissions, crowds, binaries. */
 
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
 import { describe, it } from "node:test";
@@ -37,7 +46,8 @@ function reasonOf(report: Report, name: BackendName): string {
 }
 
 function withDirectory<T>(action: (directory: string) => T): T {
-  const directory = mkdtempSync(`${tmpdir()}/test-`);
+  // resolved, as the library does it: macOS has a link on the way
+  const directory = realpathSync(mkdtempSync(`${tmpdir()}/test-`));
   try {
     return action(directory);
   } finally {
@@ -112,6 +122,40 @@ describe("WSFRAME_BACKEND", () => {
         );
       }
     }
+  });
+});
+
+describe("variables that are not UTF-8", () => {
+  /** Runs a program from a shell: what `spawnSync` is given is text, and that is UTF-8. */
+  const sh = (variables: string, args: readonly string[]) => {
+    const line = args.map((arg) => `'${arg}'`).join(" ");
+    return run(["sh", "-c", `bad=$(printf '\\377'); ${variables} ${line}`]);
+  };
+  const flags = RUNTIME === "deno" ? ["--allow-all"] : [];
+
+  it("name no engine", () => {
+    const { status, stdout, stderr } = sh(
+      "WSFRAME_BACKEND=$bad",
+      command("first_use.ts", flags),
+    );
+    assertEquals({ status, stderr }, { status: 0, stderr: "" });
+    for (const error of JSON.parse(stdout)) {
+      assertMatch(
+        error,
+        /^RangeError: Expected WSFRAME_BACKEND .*, got "\ufffd"$/,
+      );
+    }
+  });
+
+  it("name no directory, and the next is used", () => {
+    const { status, stdout, stderr } = sh(
+      "XDG_RUNTIME_DIR=/$bad XDG_CACHE_HOME=/$bad " +
+        // tsx, where Node 20 needs it, does not start without its directory
+        (RUNTIME === "node" ? "" : "TMPDIR=/$bad HOME=/$bad"),
+      command("backends.ts", flags),
+    );
+    assertEquals({ status, stderr }, { status: 0, stderr: "" });
+    assertEquals(JSON.parse(stdout).used.name, NATIVE);
   });
 });
 
@@ -200,17 +244,23 @@ if (RUNTIME === "deno") {
       });
     }
 
+    /** Runs it on a terminal, where Deno would ask and wait for the answer. */
+    function assertNoPrompt(
+      args: readonly string[],
+      env: Record<string, string>,
+    ): void {
+      const line = args.map((arg) => `'${arg}'`).join(" ");
+      const { status, stdout } = run( // util-linux
+        ["script", "--quiet", "--return", "--command", line, "/dev/null"],
+        { ...env, WSFRAME_BACKEND: "portable" },
+      );
+      assertEquals(status, 0, stdout);
+      assertMatch(stdout.trim(), /^\{.*\}$/, line);
+    }
+
     it("are never asked for on a terminal", () => {
       for (const [flags] of sets) {
-        const args = command("backends.ts", flags.split(" "));
-        const line = args.map((arg) => `'${arg}'`).join(" ");
-        // util-linux; it gives the program a terminal on which Deno would ask
-        const { status, stdout } = run(
-          ["script", "--quiet", "--return", "--command", line, "/dev/null"],
-          { ...env, WSFRAME_BACKEND: "portable" },
-        );
-        assertEquals(status, 0, stdout);
-        assertMatch(stdout.trim(), /^\{.*\}$/, flags);
+        assertNoPrompt(command("backends.ts", flags.split(" ")), env);
       }
     });
 
@@ -230,16 +280,67 @@ if (RUNTIME === "deno") {
       assertEquals(used(may, { WSFRAME_BACKEND: "turbo" }), "deno-ffi");
     });
 
-    it("reach the directory that TMPDIR names, where it may be read", () => {
+    it("reach the directory that TMPDIR names, where its owner may be seen", () => {
       withDirectory((TMPDIR) => {
-        const flags = [
+        const may = [
           "--allow-ffi",
           `--allow-write=${TMPDIR}`,
           "--allow-env=TMPDIR",
         ];
-        const { used } = report(command("backends.ts", flags), { TMPDIR });
+        const see = ["--allow-read", "--allow-sys=uid"];
+        const { used } = report(
+          command("backends.ts", [...may, ...see]),
+          { TMPDIR },
+        );
         assertEquals(used.name, "deno-ffi");
         assertEquals(readdirSync(TMPDIR), []);
+
+        const reason = (flags: string[]) =>
+          reasonOf(
+            report(command("backends.ts", [...may, ...flags]), { TMPDIR }),
+            "deno-ffi",
+          );
+        for (
+          const [flags, missing] of [
+            [[], "--allow-read --allow-sys=uid"],
+            [[`--allow-read=${TMPDIR}`], "--allow-sys=uid"],
+            [["--allow-read"], "--allow-sys=uid"],
+            [["--allow-sys=uid"], "--allow-read"],
+            [[`--allow-read=${TMPDIR}`, "--allow-sys"], "--allow-read"],
+          ] as const
+        ) {
+          assertMatch(
+            reason([...flags]),
+            RegExp(`^${TMPDIR}: not permitted .*: add ${missing}$`),
+          );
+        }
+      });
+    });
+
+    it("for a link do not reach where it leads", () => {
+      withDirectory((directory) => {
+        const open = `${directory}/open`;
+        mkdirSync(open);
+        chmodSync(open, 0o777);
+        const TMPDIR = `${directory}/link`;
+        symlinkSync(open, TMPDIR);
+        const may = [
+          `--allow-ffi=${TMPDIR}`,
+          `--allow-write=${TMPDIR}`,
+          "--allow-env=TMPDIR",
+        ];
+        for (
+          const flags of [
+            may,
+            [...may, `--allow-read=${TMPDIR}`],
+            [...may, "--allow-read", "--allow-sys=uid"],
+          ]
+        ) {
+          const args = command("backends.ts", flags);
+          const { used } = report(args, { TMPDIR });
+          assertEquals(used.name, "wasm", flags.join(" "));
+          assertNoPrompt(args, { TMPDIR });
+        }
       });
     });
   });

@@ -1,11 +1,16 @@
 /** Opening the embedded library: damaged ones, unusable directories, nothing left behind. */
 
 import {
+  chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
+  rmdirSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -94,28 +99,92 @@ describe("openLibrary()", () => {
     });
   });
 
+  /** Opens in a directory of which `ownership` says who may change it and those above. */
+  function openOwned(
+    directory: string,
+    ownership: System["ownership"],
+    changes: Partial<System> = {},
+  ): string {
+    const makeDirectory = () => SYSTEM.makeDirectory(tmpdir());
+    const system = { ...SYSTEM, makeDirectory, ...changes, ownership };
+    return openLibrary(EMBEDDED, system, [directory], () => "opened");
+  }
+
+  const PLACES: [uid: number, gid: number, mode: number, good: boolean][] = [
+    [1000, 1000, 0o700, true],
+    [1000, 1000, 0o755, true],
+    [0, 0, 0o1777, true],
+    [0, 0, 0o755, true],
+    [0, 0, 0o775, true],
+    [1000, 0, 0o770, true],
+    [1000, 1000, 0o770, false],
+    [0, 50, 0o775, false],
+    [0, 0, 0o777, false],
+    [1001, 1001, 0o700, false],
+    [1001, 0, 0o1777, false],
+  ];
+  const SAFE = { uid: 0, gid: 0, mode: 0o755, user: 1000 };
+
   it("uses no directory in which another user may change things", () => {
-    withDirectory((directory) => {
-      const places: [uid: number, mode: number, good: boolean][] = [
-        [1000, 0o700, true],
-        [1000, 0o755, true],
-        [0, 0o1777, true],
-        [0, 0o755, true],
-        [1000, 0o770, false],
-        [0, 0o777, false],
-        [1001, 0o700, false],
-        [1001, 0o1777, false],
-      ];
-      for (const [uid, mode, good] of places) {
-        const system: System = {
-          ...SYSTEM,
-          ownership: () => ({ uid, mode, user: 1000 }),
-        };
+    for (const unsafe of ["/x/mine/tmp", "/x/mine", "/x", "/"]) {
+      for (const [uid, gid, mode, good] of PLACES) {
         const open = () =>
-          openLibrary(EMBEDDED, system, [directory], () => "opened");
+          openOwned(
+            "/x/mine/tmp",
+            (path) => path === unsafe ? { ...SAFE, uid, gid, mode } : SAFE,
+          );
+        if (good) assertEquals(open(), "opened");
+        else assertThrows(open, Error, `what is in ${unsafe}`);
+      }
+    }
+  });
+
+  it("looks at the system's own directories, but not above them", () => {
+    const realPath = (path: string) => `/private${path}`;
+    for (const directory of ["/tmp", "/var/tmp"]) {
+      for (const [uid, gid, mode, good] of PLACES) {
+        const seen: string[] = [];
+        const open = () =>
+          openOwned(directory, (path) => {
+            seen.push(path);
+            return { uid, gid, mode, user: 1000 };
+          }, { realPath });
         if (good) assertEquals(open(), "opened");
         else assertThrows(open, Error, "another user");
+        assertEquals(seen, [`/private${directory}`]);
       }
+    }
+  });
+
+  it("uses only those where nothing is to be known, except on Windows", () => {
+    const unknown = () => "not to be known";
+    assertEquals(openOwned("/tmp", unknown), "opened");
+    assertEquals(openOwned("/var/tmp", unknown), "opened");
+    for (const directory of ["/tmp/mine", "/dev/shm"]) {
+      assertThrows(
+        () => openOwned(directory, unknown),
+        Error,
+        `${directory}: not to be known`,
+      );
+    }
+    assertEquals(
+      openOwned("C:\\Temp", unknown, { platform: "win32" }),
+      "opened",
+    );
+  });
+
+  it("sees a directory above that all may write to", () => {
+    withDirectory((directory) => {
+      const mine = `${directory}/mine`;
+      mkdirSync(mine, { mode: 0o700 });
+      const open = () => openLibrary(EMBEDDED, SYSTEM, [mine], () => "opened");
+      for (const mode of [0o700, 0o1777]) {
+        chmodSync(directory, mode);
+        assertEquals(open(), "opened");
+      }
+      chmodSync(directory, 0o777);
+      assertThrows(open, Error, `what is in ${directory}`);
+      rmdirSync(mine);
     });
   });
 
@@ -238,7 +307,12 @@ describe("candidateDirectories()", () => {
   const directories = (
     platform: string,
     env: Record<string, string | undefined>,
-  ) => candidateDirectories({ platform, environment: (name) => env[name] });
+  ) =>
+    candidateDirectories({
+      platform,
+      environment: (name) => env[name],
+      realPath: (path) => path,
+    });
 
   it("begins with the one that the user chose", () => {
     const env = { TMPDIR: "/mine", HOME: "/home/me" };
@@ -249,6 +323,29 @@ describe("candidateDirectories()", () => {
       "/dev/shm",
       "/home/me/.cache",
     ]);
+  });
+
+  it("resolves links in what variables say, where there is something", () => {
+    withDirectory((directory) => {
+      const link = `${directory}/link`;
+      symlinkSync(".", link);
+      const env: Record<string, string> = {
+        TMPDIR: link,
+        XDG_CACHE_HOME: `${directory}/missing`,
+      };
+      const found = candidateDirectories({
+        ...SYSTEM,
+        environment: (name) => env[name],
+      });
+      assertEquals(found, [
+        realpathSync(directory),
+        "/tmp",
+        "/var/tmp",
+        "/dev/shm",
+        `${directory}/missing`,
+      ]);
+      rmSync(link);
+    });
   });
 
   it("takes no relative path, and none twice", () => {

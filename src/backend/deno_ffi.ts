@@ -28,7 +28,10 @@ interface DenoNamespace {
     querySync(descriptor: PermissionQuery): { readonly state: string };
   };
   uid(): number | null;
-  statSync(path: string): { uid: number | null; mode: number | null };
+  realPathSync(path: string): string;
+  lstatSync(
+    path: string,
+  ): { uid: number | null; gid: number | null; mode: number | null };
   makeTempDirSync(options: { dir: string; prefix: string }): string;
   writeFileSync(
     path: string,
@@ -82,20 +85,35 @@ function granted(deno: DenoNamespace, query: PermissionQuery): boolean {
 function denoSystem(deno: DenoNamespace): System {
   return {
     platform: deno.build.os === "windows" ? "win32" : deno.build.os,
-    environment: (variable) =>
-      granted(deno, { name: "env", variable })
-        ? deno.env.get(variable)
-        : undefined,
+    environment(variable) {
+      if (!granted(deno, { name: "env", variable })) return undefined;
+      try {
+        return deno.env.get(variable);
+      } catch {
+        return undefined; // it is not Unicode
+      }
+    },
+    realPath(path) {
+      if (!granted(deno, { name: "read", path })) return path;
+      try {
+        return deno.realPathSync(path);
+      } catch {
+        return path;
+      }
+    },
     ownership(path) {
-      if (
-        !granted(deno, { name: "read", path }) ||
-        !granted(deno, { name: "sys", kind: "uid" })
-      ) return undefined;
-      const { uid, mode } = deno.statSync(path);
+      const missing = [
+        granted(deno, { name: "read", path }) ? "" : " --allow-read",
+        granted(deno, { name: "sys", kind: "uid" }) ? "" : " --allow-sys=uid",
+      ].join("");
+      if (missing) {
+        return `not permitted to see who owns ${path}: add${missing}`;
+      }
+      const { uid, gid, mode } = deno.lstatSync(path);
       const user = deno.uid();
-      return uid === null || mode === null || user === null
-        ? undefined
-        : { uid, mode, user };
+      return uid === null || gid === null || mode === null || user === null
+        ? "its owner is not to be known"
+        : { uid, gid, mode, user };
     },
     makeDirectory: (dir) => deno.makeTempDirSync({ dir, prefix: PREFIX }),
     writeFile: (path, bytes) =>

@@ -26,19 +26,27 @@ export const LIBRARIES: Readonly<Record<string, EmbeddedLibrary>> = {
   "win32-x64": windowsX64,
 };
 
+/** What a directory's inode says, and the user that this process runs as. */
+export interface Ownership {
+  readonly uid: number;
+  readonly gid: number;
+  readonly mode: number;
+  readonly user: number;
+}
+
 /** What loading needs of a runtime. All of it throws where it fails. */
 export interface System {
   /** As in `process.platform`. */
   readonly platform: string;
   /** The value of an environment variable, where reading it needs no prompt. */
   environment(name: string): string | undefined;
+  /** The path without symbolic links; as it is where it cannot be resolved. */
+  realPath(path: string): string;
   /**
-   * Who owns a directory, with its mode and the user that this process runs as; undefined
-   * where it is not to be known (Windows, or no permission to look).
+   * Who may change what is in a directory, or why that is not to be known. Does not
+   * follow a symbolic link. Not asked on Windows.
    */
-  ownership?(
-    directory: string,
-  ): { uid: number; mode: number; user: number } | undefined;
+  ownership(path: string): Ownership | string;
   /** Makes a new directory in `parent` that only this user may enter (mode 0700); returns its path. */
   makeDirectory(parent: string): string;
   /** Writes a file that must not exist yet. */
@@ -51,25 +59,31 @@ export interface System {
 /** The beginning of the name of every directory that is made. */
 export const PREFIX = "wsframe-";
 
+/** Temporary directories that are the system's own. */
+const SYSTEM_DIRECTORIES: readonly string[] = ["/tmp", "/var/tmp"];
+
 /**
  * Directories to write the library to, best first: more than one, because a
  * temporary directory may be read-only or on a file system whose files may not be
  * executed. The working directory is not among them; it is no place for surprises.
+ * Links in those from variables are resolved, so that what is checked is what is used.
  */
 export function candidateDirectories(
-  { platform, environment }: Pick<System, "platform" | "environment">,
+  system: Pick<System, "platform" | "environment" | "realPath">,
 ): string[] {
+  const windows = system.platform === "win32";
   const variable = (name: string, suffix = "") => {
-    const value = environment(name);
-    return value ? value + suffix : "";
+    const value = system.environment(name);
+    if (!value) return "";
+    return windows || !value.startsWith("/")
+      ? value
+      : system.realPath(value + suffix);
   };
-  const windows = platform === "win32";
   const directories = windows
     ? [variable("TEMP"), variable("TMP"), "C:\\Windows\\Temp"]
     : [
       variable("TMPDIR"),
-      "/tmp",
-      "/var/tmp",
+      ...SYSTEM_DIRECTORIES,
       variable("XDG_RUNTIME_DIR"),
       "/dev/shm",
       variable("XDG_CACHE_HOME"),
@@ -90,18 +104,38 @@ function attempt(action: () => void): void {
   }
 }
 
+/** A directory and all those above it. */
+function* upward(path: string): Generator<string> {
+  for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
+    yield path.slice(0, end);
+  }
+  yield "/";
+}
+
 /**
  * Throws where somebody else could put another file in the place of ours between its
- * writing and its opening: who owns the directory, or, without the sticky bit, who may
- * write to it.
+ * writing and its opening: who owns the directory or one above it, or may write to it,
+ * unless the sticky bit keeps them from what is not theirs. Of groups only root's is
+ * trusted: who else is in one, even in the user's own, is not to be seen (and the same
+ * bits may stand for an access control list). The system's own directories are taken
+ * for well placed, and for well made where nothing is to be known.
  */
 function checkOwnership(directory: string, system: System): void {
-  const owner = system.ownership?.(directory);
-  if (owner === undefined) return;
-  const { uid, mode, user } = owner;
-  const writable = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
-  if (uid !== user && uid !== 0 || writable) {
-    throw new Error("another user may change what is in it");
+  if (system.platform === "win32") return;
+  const fixed = SYSTEM_DIRECTORIES.includes(directory);
+  const paths = fixed ? [system.realPath(directory)] : upward(directory);
+  for (const path of paths) {
+    const owner = system.ownership(path);
+    if (typeof owner === "string") {
+      if (fixed) return;
+      throw new Error(owner);
+    }
+    const { uid, gid, mode, user } = owner;
+    const writable = (mode & (gid === 0 ? 0o002 : 0o022)) !== 0 &&
+      (mode & 0o1000) === 0;
+    if (uid !== user && uid !== 0 || writable) {
+      throw new Error(`another user may change what is in ${path}`);
+    }
   }
 }
 
@@ -189,7 +223,8 @@ export interface Process {
 }
 
 interface FileSystem {
-  statSync(path: string): { uid: number; mode: number };
+  realpathSync(path: string): string;
+  lstatSync(path: string): { uid: number; gid: number; mode: number };
   mkdtempSync(prefix: string): string;
   writeFileSync(
     path: string,
@@ -217,11 +252,18 @@ export function processSystem(process: Process): System {
   return {
     platform: process.platform,
     environment: (name) => process.env[name],
-    ownership(directory) {
+    realPath(path) {
+      try {
+        return fs.realpathSync(path);
+      } catch {
+        return path;
+      }
+    },
+    ownership(path) {
       const user = process.getuid?.();
-      if (user === undefined) return undefined;
-      const { uid, mode } = fs.statSync(directory);
-      return { uid, mode, user };
+      if (user === undefined) return "this process has no user";
+      const { uid, gid, mode } = fs.lstatSync(path);
+      return { uid, gid, mode, user };
     },
     makeDirectory: (parent) => fs.mkdtempSync(`${parent}/${PREFIX}`),
     writeFile: (path, bytes) =>

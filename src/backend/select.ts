@@ -97,9 +97,12 @@ function forced(): string | undefined {
       name: "env",
       variable: "WSFRAME_BACKEND",
     });
-    return permission?.state === "granted"
-      ? Deno.env.get("WSFRAME_BACKEND")
-      : undefined;
+    if (permission?.state !== "granted") return undefined;
+    try {
+      return Deno.env.get("WSFRAME_BACKEND");
+    } catch {
+      return "\ufffd"; // it is not Unicode; this is what Node and Bun make of that
+    }
   }
   return (globalThis as Runtime).process?.env?.WSFRAME_BACKEND;
 }
