@@ -93,16 +93,17 @@ function recycledWriter(lib: Library): Writing {
     return fresh(
       (
         writer: InstanceType<Library["FrameWriter"]>,
+        recycle: Library["recycle"],
         payload: Uint8Array,
         count: number,
       ) =>
       () => {
         for (let i = 0; i < count; i++) writer.binary(payload);
         const block = writer.take();
-        lib.recycle(block);
+        recycle(block);
         return block.subarray(0, block.length / count);
       },
-    )(writer, payload, count);
+    )(writer, lib.recycle, payload, count);
   };
 }
 
