@@ -610,10 +610,11 @@ export class FrameReader implements Iterable<Frame> {
     const masked = (head & MASKED) !== 0;
     const memory = masked ? this.#maskedMemory : this.#plainMemory;
     this.#start = (masked ? this.#maskedStart : this.#plainStart) + start;
-    // Not `length`: of a detached view Node 20 may tell what it was.
-    if (memory === this.#chunk && this.#start + length > memory.byteLength) {
-      throw shortened();
-    }
+    // An element, since asking for the length costs 10 ns in Node 20.
+    if (
+      memory === this.#chunk && length > 0 &&
+      memory[this.#start + length - 1] === undefined
+    ) throw shortened();
     this.#memory = memory;
     this.#owned = masked ? this.#maskedOwned : this.#plainOwned;
     this.#row = row + SCAN_ROW_WORDS;

@@ -283,8 +283,8 @@ if (RUNTIME === "deno") {
     it("reach the directory that TMPDIR names, where its owner may be seen", () => {
       withDirectory((TMPDIR) => {
         const may = [
-          "--allow-ffi",
-          `--allow-write=${TMPDIR}`,
+          `--allow-ffi=${TMPDIR}`,
+          "--allow-write",
           "--allow-env=TMPDIR",
         ];
         const see = ["--allow-read", "--allow-sys=uid"];
@@ -317,6 +317,17 @@ if (RUNTIME === "deno") {
       });
     });
 
+    it("reach a directory that they name", () => {
+      withDirectory((TMPDIR) => {
+        const may = [`--allow-write=${TMPDIR}`, "--allow-env=TMPDIR"];
+        for (const ffi of ["--allow-ffi", `--allow-ffi=${TMPDIR}`]) {
+          const args = command("backends.ts", [ffi, ...may]);
+          assertEquals(report(args, { TMPDIR }).used.name, "deno-ffi");
+          assertEquals(readdirSync(TMPDIR), []);
+        }
+      });
+    });
+
     it("for a link do not reach where it leads", () => {
       withDirectory((directory) => {
         const open = `${directory}/open`;
@@ -326,7 +337,7 @@ if (RUNTIME === "deno") {
         symlinkSync(open, TMPDIR);
         const may = [
           `--allow-ffi=${TMPDIR}`,
-          `--allow-write=${TMPDIR}`,
+          "--allow-write",
           "--allow-env=TMPDIR",
         ];
         for (

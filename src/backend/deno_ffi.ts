@@ -115,6 +115,8 @@ function denoSystem(deno: DenoNamespace): System {
         ? "its owner is not to be known"
         : { uid, gid, mode, user };
     },
+    // --allow-write=PATH, not of everything
+    isNamed: () => !granted(deno, { name: "write" }),
     makeDirectory: (dir) => deno.makeTempDirSync({ dir, prefix: PREFIX }),
     writeFile: (path, bytes) =>
       deno.writeFileSync(path, bytes, { createNew: true, mode: 0o700 }),

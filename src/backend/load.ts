@@ -47,6 +47,8 @@ export interface System {
    * follow a symbolic link. Not asked on Windows.
    */
   ownership(path: string): Ownership | string;
+  /** Whether the user has named the directory as one to write to, and so vouches for it. */
+  isNamed(path: string): boolean;
   /** Makes a new directory in `parent` that only this user may enter (mode 0700); returns its path. */
   makeDirectory(parent: string): string;
   /** Writes a file that must not exist yet. */
@@ -127,7 +129,7 @@ function checkOwnership(directory: string, system: System): void {
   for (const path of paths) {
     const owner = system.ownership(path);
     if (typeof owner === "string") {
-      if (fixed) return;
+      if (fixed || system.isNamed(directory)) return;
       throw new Error(owner);
     }
     const { uid, gid, mode, user } = owner;
@@ -265,6 +267,7 @@ export function processSystem(process: Process): System {
       const { uid, gid, mode } = fs.lstatSync(path);
       return { uid, gid, mode, user };
     },
+    isNamed: () => false,
     makeDirectory: (parent) => fs.mkdtempSync(`${parent}/${PREFIX}`),
     writeFile: (path, bytes) =>
       fs.writeFileSync(path, bytes, { flag: "wx", mode: 0o700 }),
