@@ -607,16 +607,6 @@ export class FrameReader implements Iterable<Frame> {
     const head = table[row]!;
     const start = table[row + 1]!;
     const length = table[row + 2]!;
-    const masked = (head & MASKED) !== 0;
-    const memory = masked ? this.#maskedMemory : this.#plainMemory;
-    this.#start = (masked ? this.#maskedStart : this.#plainStart) + start;
-    // An element, since asking for the length costs 10 ns in Node 20.
-    if (
-      memory === this.#chunk && length > 0 &&
-      memory[this.#start + length - 1] === undefined
-    ) throw shortened();
-    this.#memory = memory;
-    this.#owned = masked ? this.#maskedOwned : this.#plainOwned;
     this.#row = row + SCAN_ROW_WORDS;
     this.#head = head;
     this.#key = table[row + 3]! | 0;
@@ -625,6 +615,24 @@ export class FrameReader implements Iterable<Frame> {
     this.#payloadOffset = 0;
     this.#byteOffset = this.#rowsOffset + (start - (head >>> 16));
     this.#payload = null;
+    if ((head & MASKED) !== 0) {
+      this.#memory = this.#maskedMemory;
+      this.#start = this.#maskedStart + start;
+      this.#owned = this.#maskedOwned;
+    } else {
+      this.#memory = this.#plainMemory;
+      this.#start = this.#plainStart + start;
+      this.#owned = this.#plainOwned;
+    }
+  }
+
+  /** Throws where the payload was in a chunk that was taken away meanwhile. */
+  #checkMemory(): void {
+    // An element, since asking for the length costs 10 ns in Node 20.
+    if (
+      this.#memory === this.#chunk && this.#length > 0 &&
+      this.#memory[this.#start + this.#length - 1] === undefined
+    ) throw shortened();
   }
 
   /**
@@ -967,6 +975,7 @@ export class FrameReader implements Iterable<Frame> {
   }
 
   #ownedPayload(): Uint8Array {
+    this.#checkMemory();
     const length = this.#length;
     const memory = this.#memory;
     const start = this.#start;
@@ -1068,6 +1077,7 @@ export class FrameReader implements Iterable<Frame> {
    * the next `advance` or `push`. Of an unmasked frame it is a view into the chunk.
    */
   get payload(): Uint8Array {
+    this.#checkMemory();
     return this.#payload ??= view(this.#memory, this.#start, this.#length);
   }
 
@@ -1077,6 +1087,7 @@ export class FrameReader implements Iterable<Frame> {
    * `advance` or `push`; not to be changed.
    */
   get memory(): Uint8Array {
+    this.#checkMemory();
     return this.#memory;
   }
 
