@@ -14,6 +14,7 @@ import {
   SCAN_ROW_WORDS,
   SCAN_ROWS,
 } from "./backend.ts";
+import { V8 } from "../engine.ts";
 import * as embedded from "./embedded/wasm.ts";
 import { messageOf, nativeBackend, sizeOf } from "./native.ts";
 import type { Library, MinimumLengths } from "./native.ts";
@@ -63,11 +64,11 @@ const TABLE_ROWS: number = Math.floor(
 );
 
 /**
- * Measured by `benches/crossover.ts`, and the same everywhere, so the greatest: `mask`
- * pays from 512 B (V8 of Node 20) to 8 KiB (JavaScriptCore), `maskInto` from 200 B to
- * 1 KiB, `scan` of frames of 16 bytes from 100 to 250 B.
+ * Measured by `benches/crossover.ts`, the greatest of the engines: `mask` pays from 512 B
+ * to 1 KiB (V8) and from 8 KiB (JavaScriptCore) on, `maskInto` from 200 B to 1 KiB,
+ * `scan` of frames of 16 bytes from 100 to 250 B.
  */
-const MINIMUM = { mask: 8192, maskInto: 1024, scan: 256 };
+const MINIMUM = { mask: V8 ? 1024 : 8192, maskInto: 1024, scan: 256 };
 
 /** The bytes of a range, without the cost of a view where they are the whole view. */
 function range(bytes: Uint8Array, start: number, length: number): Uint8Array {
