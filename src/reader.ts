@@ -902,8 +902,8 @@ export class FrameReader implements Iterable<Frame> {
   /**
    * Memory for `needed` bytes of the open frame. Its size follows the bytes that have
    * arrived, four to eight times as many (or a spare stage of four times that at most),
-   * never the length that a header claims. What is handed out by the iterator gets fresh memory once a quarter has come, all else a
-   * stage: fresh memory costs more than the copy.
+   * never the length that a header claims. What the iterator hands out gets fresh memory
+   * once a quarter has come, all else a stage: fresh memory costs more than the copy.
    */
   #assemblyFor(needed: number, own: boolean): Uint8Array {
     const old = this.#assembly;

@@ -2,9 +2,9 @@
  * Frames through TransformStreams, with their backpressure.
  *
  * A chunk that holds many frames costs one write; the frames wait in the readable side's
- * queue, and the next chunk is not taken before they were read. In
- * the other direction, frames that wait together become one chunk: the half of what a
- * stream costs is spent on what comes out of it.
+ * queue, and the next chunk is not taken before they were read. In the other direction,
+ * frames that wait together become one chunk: the half of what a stream costs is spent on
+ * what comes out of it.
  *
  * @module
  */

@@ -5,6 +5,7 @@
 
 import { describe, it } from "node:test";
 import { assertEquals, fail } from "@std/assert";
+import type { Backend } from "../src/backend/backend.ts";
 import { rotateKey } from "../src/backend/portable.ts";
 import { engines } from "./engines.ts";
 import {
@@ -19,6 +20,31 @@ import {
 
 const GUARD = 32;
 const KEY = 0x3d21fa37;
+
+const LONGEST = 0x10000 + 64;
+const source = randomBytes(LONGEST + 32, seeded(1));
+const memory = new Uint8Array(GUARD + LONGEST + 32 + GUARD);
+const into = new Uint8Array(memory.length);
+
+/** Masks both ways, `align` bytes behind a multiple of 32, between guard bytes. */
+function check(backend: Backend, size: number, align: number, phase: number) {
+  const start = GUARD + align;
+  const key = rotateKey(KEY, phase);
+  // Only near the range: all of the memory would take ten times as long.
+  memory.fill(0xa5, start - GUARD, start + size + GUARD);
+  into.fill(0xa5, start - GUARD, start + size + GUARD);
+  for (let i = 0; i < size; i++) memory[start + i] = source[align + i]!;
+  backend.mask(memory, start, size, key);
+  backend.maskInto(into, start, source, align, size, key);
+  for (let i = -GUARD; i < size + GUARD; i++) {
+    const expected = i < 0 || i >= size
+      ? 0xa5
+      : source[align + i]! ^ KEY >>> 8 * (phase + i & 3) & 0xff;
+    if (memory[start + i] !== expected || into[start + i] !== expected) {
+      fail(`size ${size}, at ${start}, phase ${phase}: byte ${i}`);
+    }
+  }
+}
 
 describe("masking", () => {
   for (const { title, backend } of engines) {
@@ -42,34 +68,19 @@ describe("masking", () => {
     });
 
     it(`agrees with a byte loop, on ${title}`, () => {
-      const source = randomBytes(1024 + 32, seeded(1));
-      const memory = new Uint8Array(GUARD + 1024 + 32 + GUARD);
-      const into = new Uint8Array(memory.length);
       for (let size = 0; size <= 1024; size++) {
         for (let align = 0; align < 32; align++) {
-          const start = GUARD + align;
           for (let phase = 0; phase < 4; phase++) {
-            const key = rotateKey(KEY, phase);
-            // Only near the range: all of the memory would take ten times as long.
-            memory.fill(0xa5, start - GUARD, start + size + GUARD);
-            into.fill(0xa5, start - GUARD, start + size + GUARD);
-            for (let i = 0; i < size; i++) {
-              memory[start + i] = source[align + i];
-            }
-            backend.mask(memory, start, size, key);
-            backend.maskInto(into, start, source, align, size, key);
-            for (let i = -GUARD; i < size + GUARD; i++) {
-              const expected = i < 0 || i >= size
-                ? 0xa5
-                : source[align + i] ^ KEY >>> 8 * (phase + i & 3) & 0xff;
-              if (
-                memory[start + i] !== expected || into[start + i] !== expected
-              ) {
-                fail(`size ${size}, at ${start}, phase ${phase}: byte ${i}`);
-              }
-            }
+            check(backend, size, align, phase);
           }
         }
+      }
+    });
+
+    it(`agrees with it on long ranges, on ${title}`, () => {
+      // Either side of 64 KiB, where words of 64 bits may take over.
+      for (let size = 0x10000 - 9; size <= 0x10000 + 24; size++) {
+        for (let i = 0; i < 3; i++) check(backend, size, size * 5 + i & 31, i);
       }
     });
   }

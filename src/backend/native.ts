@@ -1,7 +1,7 @@
 /**
  * What the backends with a compiled library have in common, whoever calls it: short
- * work is done in TypeScript, because a call costs more than it saves, and a view that
- * is shorter than its caller believes is left to TypeScript, which cannot leave it.
+ * work is done in TypeScript, because a call costs more than it saves, and so is a view
+ * shorter than its caller believes (detached, shrunk): a pointer knows no end.
  *
  * @module
  */
