@@ -57,6 +57,8 @@ export interface Context {
   /** A folder for what the suite makes, and the library's module. */
   cache: string;
   library: string;
+  /** The library as one file of JavaScript; not where two revisions are compared. */
+  bundle?: string;
 }
 
 /** What a race or a fact gave. */

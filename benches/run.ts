@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { cpus, platform, release } from "node:os";
 import { progress, table, type TableResults } from "./report.ts";
 import {
+  bundleOf,
   CACHE,
   chosen,
   libraryFor,
@@ -50,6 +51,7 @@ const { values: options } = parseArgs({
 async function runOne(
   runtime: Order["runtime"],
   library: string,
+  bundle: string,
 ): Promise<{ run: Run; good: boolean }> {
   const { quick, once, filter } = options;
   const run = { tables: [] as TableResults[] } as Run;
@@ -101,7 +103,7 @@ async function runOne(
     }
   };
   const ended = await runSuite(
-    { runtime, root: ROOT, cache: CACHE, library, quick, once, filter },
+    { runtime, root: ROOT, cache: CACHE, library, bundle, quick, once, filter },
     hear,
   );
   progress("");
@@ -145,8 +147,10 @@ if (import.meta.main) {
   };
   console.log(`${saved.command}\n${saved.machine}\n${saved.date}`);
   let good = true;
+  const bundle = await bundleOf(ROOT);
   for (const runtime of chosen(options.runtime)) {
-    const one = await runOne(runtime, await libraryFor(runtime, ROOT));
+    const library = await libraryFor(runtime, ROOT);
+    const one = await runOne(runtime, library, bundle);
     saved.runs.push(one.run);
     good &&= one.good;
   }

@@ -85,6 +85,22 @@ export async function libraryFor(
   return join(target, "mod.mjs");
 }
 
+/** The library in `folder` in one file, as applications bundle it; its path. */
+export async function bundleOf(folder: string): Promise<string> {
+  const target = join(CACHE, "bundle.mjs");
+  const [bun] = await program("bun");
+  const { success, stderr } = await new Deno.Command(bun, {
+    args: [
+      "build",
+      "--target=node",
+      `--outfile=${target}`,
+      join(folder, "mod.ts"),
+    ],
+  }).output();
+  if (success) return target;
+  throw new Error(`bun build: ${new TextDecoder().decode(stderr)}`);
+}
+
 /** Programs of the echo bench, which Node too can only run as JavaScript. */
 const PROGRAMS = [
   "examples/echo_server",

@@ -35,26 +35,29 @@ function program(module: string): string {
 }
 
 function* rows(
-  { runtime, cache, library, quick, once }: Context,
+  { runtime, cache, library, bundle, quick, once }: Context,
 ): Generator<Fact> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
-  const file = join(directory, "start.mjs");
   writeFileSync(join(directory, "empty0.mjs"), "");
   writeFileSync(join(directory, "empty1.mjs"), "");
-  writeFileSync(file, program(pathToFileURL(library).href));
-  const args = runtime === "deno"
-    ? ["run", "--allow-all", "--no-check", file]
-    : [file];
-  const start = (): Times =>
-    JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
-  const starts: Times[] = [];
-  /** The median over some starts, which all values share. */
-  const measure = (value: (times: Times) => number) => () => {
-    while (starts.length < (once ? 1 : quick ? 7 : 21)) starts.push(start());
-    const values = starts.map(value).sort((a, b) => a - b);
-    return values[values.length >> 1];
+  /** Measures medians over some starts of a module, which all its values share. */
+  const starter = (name: string, module: string) => {
+    const file = join(directory, `${name}.mjs`);
+    writeFileSync(file, program(pathToFileURL(module).href));
+    const args = runtime === "deno"
+      ? ["run", "--allow-all", "--no-check", file]
+      : [file];
+    const start = (): Times =>
+      JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
+    const starts: Times[] = [];
+    return (value: (times: Times) => number) => () => {
+      while (starts.length < (once ? 1 : quick ? 7 : 21)) starts.push(start());
+      const values = starts.map(value).sort((a, b) => a - b);
+      return values[values.length >> 1];
+    };
   };
+  const measure = starter("mod", library);
   yield {
     row: "import, more than of an empty module",
     name: "mod",
@@ -68,6 +71,16 @@ function* rows(
     unit: "ms",
     limit: 5,
     measure: measure(({ used }) => used),
+  };
+  if (bundle === undefined) return;
+  yield {
+    row: "import of all modules in one, more than of an empty module",
+    name: "bundle",
+    unit: "ms",
+    limit: 5,
+    measure: starter("bundle", bundle)(({ imported, empty }) =>
+      imported - empty
+    ),
   };
 }
 

@@ -34,8 +34,9 @@ export interface Order {
   root: string;
   /** A folder for what the suite makes. */
   cache: string;
-  /** The library's module. */
+  /** The library's module, and all its modules in one. */
   library: string;
+  bundle?: string;
   quick: boolean;
   once: boolean;
   /** Only rows whose "table row" has one of these in it; a list with commas. */
@@ -82,7 +83,8 @@ function say(message: Message): void {
 }
 
 async function context(order: Order): Promise<Context> {
-  const { runtime, root, cache, library, quick, once, revisions } = order;
+  const { runtime, root, cache, library, bundle, quick, once, revisions } =
+    order;
   const peers = loadPeers();
   let engines: Context["engines"], refused: Record<string, string> = {};
   if (revisions) {
@@ -127,6 +129,7 @@ async function context(order: Order): Promise<Context> {
     once,
     cache,
     library,
+    bundle,
   };
 }
 
