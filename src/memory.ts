@@ -63,6 +63,11 @@ function nextBlock(): void {
 /** Up to this length JavaScriptCore has typed arrays that cost no more than an object, in bytes. */
 export const MAX_SMALL_LENGTH = 1000;
 
+/** Whether memory comes back here once it was used. */
+export function isRecycling(): boolean {
+  return recycling;
+}
+
 /** Whether a result of that length is alone in its memory, and may so be recycled. */
 export function hasOwnMemory(length: number): boolean {
   return length >= (recycling ? MIN_RECYCLED_LENGTH : MIN_OWN_LENGTH);

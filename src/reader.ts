@@ -38,8 +38,11 @@ import {
   allocate,
   allocateBlock,
   hasOwnMemory,
+  isRecycling,
+  keep,
   MAX_SMALL_LENGTH,
   share,
+  takeBlock,
 } from "./memory.ts";
 
 /** How to read. */
@@ -293,14 +296,24 @@ class FramePiece extends ReadFrame {
   }
 }
 
-const NOTHING: Uint8Array = new Uint8Array(0);
+const NOTHING: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+
+/** A chunk that waits, and where it starts in the stream. */
+interface Queued {
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+}
+
+/** In place of one that was read. */
+const READ: Queued = { bytes: NOTHING, offset: 0 };
 
 /**
  * Whether payloads of that length share a block per chunk, or get memory of their own:
- * a view is cheaper than memory in V8 always, in JavaScriptCore above 1000 bytes.
+ * a view is cheaper than memory in V8 always, in JavaScriptCore above 1000 bytes. Where
+ * memory is recycled none does: longer ones may follow, which could not be given back.
  */
 function sharesBlock(payloadLength: number): boolean {
-  return V8 || payloadLength > MAX_SMALL_LENGTH;
+  return (V8 || payloadLength > MAX_SMALL_LENGTH) && !isRecycling();
 }
 
 /**
@@ -315,9 +328,8 @@ const WINDOW = 0x10000;
 /** Rows of a scan table: 16 KiB, so that it stays in the nearest cache. */
 const TABLE_ROWS = 1024;
 
-/** The smallest and the largest memory in which open frames grow and that is kept, in bytes. */
+/** The smallest memory in which an open frame grows, in bytes. */
 const MIN_STAGE_LENGTH = 0x1000;
-const MAX_STAGE_LENGTH = 0x100000;
 
 /** What reading a chunk throws whose memory was transferred or resized away. */
 function shortened(): TypeError {
@@ -334,25 +346,6 @@ interface Workspace {
 
 const workspaces: Workspace[] = [];
 const MAX_WORKSPACES = 4;
-
-/** Memory in which open frames grow, passed from reader to reader: its pages are there already. */
-let spareStage: Uint8Array = NOTHING;
-
-function takeStage(length: number): Uint8Array {
-  const stage = spareStage;
-  // One that is much too long would let few bytes hold much memory.
-  if (stage.length < length || stage.length > 4 * length) {
-    return allocateBlock(Math.max(length, MIN_STAGE_LENGTH));
-  }
-  spareStage = NOTHING;
-  return stage;
-}
-
-function giveStage(stage: Uint8Array): void {
-  if (stage.length > spareStage.length && stage.length <= MAX_STAGE_LENGTH) {
-    spareStage = stage;
-  }
-}
 
 /** Room beyond the window, so that target and source can be aligned alike. */
 const ALIGNMENT = 32;
@@ -456,9 +449,13 @@ export class FrameReader implements Iterable<Frame> {
   /** Whether `#chunk` is a copy of our own. */
   #copied = true;
   /** Copies of the chunks after it, from `#queueAt` on. */
-  #queue: Uint8Array[] = [];
+  #queue: Queued[] = [];
   #queueAt = 0;
-  #queuedBytes = 0;
+  /** Where the bytes pushed so far end in the stream. */
+  #streamEnd = 0;
+  /** How far {@linkcode #unfinished} has looked ahead: a frame, and what follows it. */
+  #lookedAt = 0;
+  #lookedTo = 0;
   #ended = false;
   #error: FrameError | null = null;
   /** A fault found behind the rows that are still to be read. */
@@ -489,8 +486,8 @@ export class FrameReader implements Iterable<Frame> {
   #openKey = 0;
   #openReceived = 0;
   #openOffset = 0;
-  #assembly: Uint8Array = NOTHING;
-  /** Whether `#assembly` is as long as the payload, to be handed out; else it is a stage. */
+  #assembly: Uint8Array<ArrayBuffer> = NOTHING;
+  /** Whether `#assembly` is as long as the payload, to be handed out; else it is a block. */
   #assemblyOwned = false;
 
   /** Under the cursor. */
@@ -542,13 +539,14 @@ export class FrameReader implements Iterable<Frame> {
       this.#queueAt === this.#queue.length
     ) {
       if (length > 0) this.#setChunk(plain(chunk), false);
-      return this;
+    } else {
+      this.#copyUnread();
+      if (length > 0) {
+        const bytes = new Uint8Array(chunk);
+        this.#queue.push({ bytes, offset: this.#streamEnd });
+      }
     }
-    this.#copyUnread();
-    if (length > 0) {
-      this.#queue.push(new Uint8Array(chunk));
-      this.#queuedBytes += length;
-    }
+    this.#streamEnd += length;
     return this;
   }
 
@@ -575,14 +573,13 @@ export class FrameReader implements Iterable<Frame> {
   /** Goes on to the next chunk that waits; false when there is none. */
   #nextChunk(): boolean {
     if (this.#queueAt === this.#queue.length) return false;
-    const chunk = this.#queue[this.#queueAt]!;
-    this.#queue[this.#queueAt++] = NOTHING;
+    const chunk = this.#queue[this.#queueAt]!.bytes;
+    this.#queue[this.#queueAt++] = READ;
     // Half of it read: what is read goes, so that it stays linear and does not grow for ever.
     if (2 * this.#queueAt >= this.#queue.length) {
       this.#queue.splice(0, this.#queueAt);
       this.#queueAt = 0;
     }
-    this.#queuedBytes -= chunk.length;
     this.#setChunk(chunk, true);
     return true;
   }
@@ -662,8 +659,9 @@ export class FrameReader implements Iterable<Frame> {
       this.#table = null;
     }
     if (!this.#open) {
-      giveStage(this.#assembly);
+      if (!this.#assemblyOwned) keep(this.#assembly);
       this.#assembly = NOTHING;
+      this.#assemblyOwned = false;
     }
     this.#chunk = NOTHING;
     this.#offset += this.#end;
@@ -695,7 +693,6 @@ export class FrameReader implements Iterable<Frame> {
     this.#rest();
     this.#queue = [];
     this.#queueAt = 0;
-    this.#queuedBytes = 0;
     throw this.#error = new FrameError(HEADER_FAULTS[fault]!, byteOffset);
   }
 
@@ -901,22 +898,23 @@ export class FrameReader implements Iterable<Frame> {
 
   /**
    * Memory for `needed` bytes of the open frame. Its size follows the bytes that have
-   * arrived, four to eight times as many (or a spare stage of four times that at most),
+   * arrived, four to eight times as many (or a kept block of four times that at most),
    * never the length that a header claims. What the iterator hands out gets fresh memory
-   * once a quarter has come, all else a stage: fresh memory costs more than the copy.
+   * once a quarter has come, all else a block: fresh memory costs more than the copy.
    */
-  #assemblyFor(needed: number, own: boolean): Uint8Array {
+  #assemblyFor(needed: number, own: boolean): Uint8Array<ArrayBuffer> {
     const old = this.#assembly;
     const payloadLength = this.#openPayloadLength;
     const exact = own && !this.#assemblyOwned && 4 * needed >= payloadLength;
     if (old.length >= needed && !exact) return old;
-    const memory = exact ? allocate(payloadLength) : takeStage(
+    const memory = exact ? allocate(payloadLength) : takeBlock(Math.max(
       Math.min(payloadLength, 4 * 2 ** Math.ceil(Math.log2(needed))),
-    );
+      MIN_STAGE_LENGTH,
+    ));
     if (this.#openReceived > 0) {
       maskRangeInto(memory, 0, old, 0, this.#openReceived, 0);
     }
-    if (!this.#assemblyOwned) giveStage(old);
+    if (!this.#assemblyOwned) keep(old);
     this.#assemblyOwned = exact;
     return this.#assembly = memory;
   }
@@ -1122,12 +1120,7 @@ export class FrameReader implements Iterable<Frame> {
    */
   get bufferedBytes(): number {
     const start = this.#error !== null ? -1 : this.#unfinished();
-    return start < 0 ? 0 : this.#streamEnd() - start;
-  }
-
-  /** Where the bytes pushed so far end in the stream. */
-  #streamEnd(): number {
-    return this.#offset + this.#end + this.#queuedBytes;
+    return start < 0 ? 0 : this.#streamEnd - start;
   }
 
   /** Where the first frame that was not delivered whole starts in the stream. */
@@ -1156,40 +1149,76 @@ export class FrameReader implements Iterable<Frame> {
     throw new FrameError("WS_ERR_UNEXPECTED_END", offset);
   }
 
-  /** Where the frame starts in which the bytes so far end; -1 when they end with a frame, or in a fault. */
+  /**
+   * Where the frame starts in which the bytes so far end; -1 when they end with a frame,
+   * or in a fault. Goes on where it stopped the last time.
+   */
   #unfinished(): number {
-    if (
-      this.#open && this.#at >= this.#end &&
-      this.#queueAt === this.#queue.length
-    ) return this.#openOffset;
     if (this.#chunk.byteLength < this.#end) throw shortened();
-    const parts = [this.#chunk.subarray(this.#at, this.#end)];
-    let at = 0;
-    if (this.#openComplete) {
-      at = this.#openPayloadLength - this.#openReceived;
-    } else if (this.#open) {
-      parts.unshift(this.#openHeader.subarray(0, this.#openHeaderLength));
+    if (!this.#open) this.#look(this.#offset + this.#at, -1);
+    else if (!this.#openComplete) this.#look(this.#openOffset, -1);
+    else {
+      const rest = this.#openPayloadLength - this.#openReceived;
+      this.#look(this.#offset + this.#at + rest, this.#openOffset);
     }
-    parts.push(...this.#queue.slice(this.#queueAt));
-    const rest = parts.length === 1 ? parts[0]! : concat(parts);
-    const end = rest.length;
-    if (at > end) return this.#openOffset;
-    while (at < end) {
-      const headerLength = parseHeader(
-        rest,
-        at,
-        end,
-        this.#flags,
-        this.#maxPayloadLength,
-      );
-      if (headerLength < 0) return -1;
-      const next = at + headerLength + parsed.payloadLength;
-      if (headerLength === 0 || next > end) {
-        return this.#streamEnd() - (end - at);
-      }
-      at = next;
+    while (this.#lookedTo < this.#streamEnd) {
+      const frame = this.#lookedTo;
+      const headerLength = this.#parseAt(frame);
+      if (headerLength === 0) return frame;
+      this.#lookedAt = headerLength < 0 ? -1 : frame;
+      this.#lookedTo = headerLength < 0
+        ? Infinity
+        : frame + headerLength + parsed.payloadLength;
     }
-    return -1;
+    return this.#lookedTo === this.#streamEnd ? -1 : this.#lookedAt;
+  }
+
+  /** The frame at `frame` ends at `end`: nothing before that needs to be looked at. */
+  #look(end: number, frame: number): void {
+    if (this.#lookedTo >= end) return;
+    this.#lookedAt = frame;
+    this.#lookedTo = end;
+  }
+
+  /** Parses the header of a frame that was not read yet, at its offset in the stream. */
+  #parseAt(offset: number): number {
+    const flags = this.#flags;
+    const most = this.#maxPayloadLength;
+    const isOpen = this.#open && offset === this.#openOffset;
+    if (!isOpen) {
+      const { bytes, offset: start } = this.#queued(offset);
+      const at = offset - start;
+      const result = parseHeader(bytes, at, bytes.length, flags, most);
+      if (result !== 0) return result;
+    }
+    // The rest of the header is in the chunks that follow, or yet to come.
+    const header = new Uint8Array(MAX_HEADER_LENGTH);
+    let length = 0;
+    if (isOpen) {
+      header.set(this.#openHeader);
+      length = this.#openHeaderLength;
+    }
+    while (length < MAX_HEADER_LENGTH && offset + length < this.#streamEnd) {
+      const { bytes, offset: start } = this.#queued(offset + length);
+      header[length] = bytes[offset + length - start]!;
+      length++;
+    }
+    return parseHeader(header, 0, length, flags, most);
+  }
+
+  /** The chunk in which a byte stands that was not read yet. */
+  #queued(offset: number): Queued {
+    if (offset < this.#offset + this.#end) {
+      return { bytes: this.#chunk, offset: this.#offset };
+    }
+    let low = this.#queueAt;
+    let high = this.#queue.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if (this.#queue[middle]!.offset <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return this.#queue[low]!;
   }
 
   /** Makes the reader as new, for another stream. */
@@ -1199,22 +1228,13 @@ export class FrameReader implements Iterable<Frame> {
     this.#row = this.#rowEnd;
     this.#queue = [];
     this.#queueAt = 0;
-    this.#queuedBytes = 0;
+    this.#streamEnd = 0;
+    this.#lookedAt = 0;
+    this.#lookedTo = 0;
     this.#close();
     this.#ended = false;
     this.#end = 0;
     this.#offset = 0;
     this.#rest();
   }
-}
-
-function concat(parts: Uint8Array[]): Uint8Array {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

@@ -754,6 +754,31 @@ describe("properties", () => {
     assertEquals(connection.state, "closed");
   });
 
+  it("ends when it lost a piece of a message, and hands out no rest of it", () => {
+    const server = new Connection({ role: "server", inPlace: true });
+    const client = new Connection({ role: "client" });
+    const frames = [1, 2, 3].map((byte) => {
+      if (byte === 2) client.ping();
+      client.send(new Uint8Array([byte, byte]), { fin: byte === 3 });
+      return client.takeOutput();
+    });
+    assertEquals([...server.receive(frames[0])], []);
+    const events = server.receive(frames[1])[Symbol.iterator]();
+    assertEquals(events.next().value?.type, "ping");
+    structuredClone(0, { transfer: [frames[1].buffer] });
+    assertThrows(() => events.next(), TypeError, "shorter");
+    assertEquals(server.state, "closed");
+    const [close, ...more] = server.receive(frames[2]);
+    assert(close.type === "close" && !close.clean);
+    assertEquals(close.code, 1011);
+    assertEquals(more, []);
+    assertThrows(() => server.send("x"), Error, "closed");
+    for (const event of client.receive(server.takeOutput())) {
+      if (event.type === "close") assertEquals(event.code, 1011);
+    }
+    assertEquals(client.state, "closed");
+  });
+
   it("keeps many events that nobody asked for, in order", () => {
     const connection = new Connection({ role: "client" });
     const pings = Array.from({ length: 100_000 }, () => "8a00").join("");

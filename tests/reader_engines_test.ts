@@ -143,8 +143,21 @@ function check({ stream, options, sizes }: Input): void {
     assertEquals(readAll(way, options, chunks), outcome, way);
   }
   const chunks = chunksOf(bytes, sizes);
-  for (const { arrived, buffered } of waiting(options, chunks)) {
+  const counts = waiting(options, chunks);
+  for (const { arrived, buffered } of counts) {
     assertEquals(buffered, arrived - ends.findLast((end) => end <= arrived)!);
+  }
+  // The same where most is not read yet.
+  const reader = new FrameReader(options);
+  for (const [i, chunk] of chunks.entries()) {
+    reader.push(chunk);
+    assertEquals(reader.bufferedBytes, counts[i]?.buffered ?? 0);
+    if (i % 3 !== 0) continue;
+    try {
+      reader.advance();
+    } catch {
+      // As above.
+    }
   }
 }
 

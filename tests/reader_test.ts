@@ -645,6 +645,22 @@ describe("FrameReader", () => {
     assertEquals(reader.bufferedBytes, 8);
   });
 
+  it("counts them however many chunks and frames wait to be read", () => {
+    const reader = new FrameReader();
+    for (let i = 0; i < 200_000; i++) {
+      reader.push(bytesOf("8100"));
+      assertEquals(reader.bufferedBytes, 0);
+    }
+    reader.push(bytesOf("8101"));
+    let frames = 0;
+    for (const _ of reader) {
+      frames++;
+      assertEquals(reader.bufferedBytes, 2);
+    }
+    assertEquals(frames, 200_000);
+    assertThrows(() => reader.end(), FrameError);
+  });
+
   it("notices a chunk that became shorter before it was read", () => {
     const chunk = writeFrame({ opcode: 2, payload: new Uint8Array(70_000) });
     const copy = chunk.slice();

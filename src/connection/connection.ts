@@ -233,8 +233,9 @@ export class Connection {
   }
 
   /**
-   * "open" until a Close was sent or received; "closing" while the peer's answer to ours
-   * is awaited: it may still send, we may not; "closed" when the `close` event has come.
+   * "open" until a Close was sent or read; "closing" while the peer's answer to ours is
+   * awaited: it may still send, we may not; "closed" when the `close` event has come, or
+   * waits behind events that a later `receive` worked off.
    */
   get state(): "open" | "closing" | "closed" {
     return this.#state;
@@ -246,10 +247,15 @@ export class Connection {
    * worked off by the next call, whose events come after it. After a Close nothing more is
    * read.
    *
+   * What this side cannot do ends the connection, since a message would be missing: the
+   * call, or the iteration, throws it once, and a `close` event with 1011 follows.
+   *
    * @param chunk The bytes, which must stay as they are until they were iterated over or
    * until the next call
    * @returns The events of this chunk, and of earlier ones that were not iterated over
-   * @throws {TypeError} When `chunk` is not a Uint8Array
+   * @throws {TypeError} When `chunk` is not a Uint8Array, or an earlier one became shorter
+   * before it was read
+   * @throws {RangeError} When there is no memory for a message
    */
   receive(chunk: Uint8Array): Iterable<ConnectionEvent> {
     if (!(chunk instanceof Uint8Array)) checkBytes(chunk, "chunk");
@@ -311,6 +317,19 @@ export class Connection {
         } like the fragments before, got ${shown(data)}`,
       );
     }
+    try {
+      this.#sendFrame(data, opcode, fin, compress);
+    } catch (error) {
+      throw this.#break(error);
+    }
+  }
+
+  #sendFrame(
+    data: string | Uint8Array,
+    opcode: number,
+    fin: boolean,
+    compress: boolean | undefined,
+  ): void {
     if (typeof data === "string" && (!fin || this.#surrogate !== "")) {
       data = this.#surrogate + data;
       const unit = data.charCodeAt(data.length - 1);
@@ -436,14 +455,19 @@ export class Connection {
         if (this.#incoming.fault !== null) {
           return this.#fail(this.#incoming.fault);
         }
-        if (!(this.#binary ? advanceOwned(reader) : reader.advance())) break;
-        const event = this.#readPiece();
+        let event: ConnectionEvent | null;
+        if (this.#incoming.pending) {
+          event = this.#incoming.resume();
+        } else {
+          if (!(this.#binary ? advanceOwned(reader) : reader.advance())) break;
+          event = this.#readPiece();
+        }
         if (event !== null) return event;
       }
     } catch (error) {
       if (error instanceof FrameError) return this.#failWith(error);
-      // A chunk that was taken from under us; whatever happens, the end is told.
-      if (!this.#ended) throw error;
+      // Once the transport has ended, its end is told, whatever happens.
+      if (!this.#ended) throw this.#break(error);
     }
     this.#unread = false;
     if (!this.#ended || this.#state === "closed") return undefined;
@@ -550,13 +574,26 @@ export class Connection {
     return this.#failWith(new FrameError(code, this.#reader.byteOffset));
   }
 
-  /** RFC 6455 section 7.1.7: a Close tells the peer, unless one was sent before. */
   #failWith(error: FrameError): ConnectionEvent {
-    const code = error.closeCode;
+    return this.#failAs(error.closeCode, error.message);
+  }
+
+  /** RFC 6455 section 7.1.7: a Close tells the peer, unless one was sent before. */
+  #failAs(code: number, reason: string): ConnectionEvent {
     if (this.#state === "open") this.#writer.close(code);
     this.#state = "closed";
     this.#forget();
-    return { type: "close", code, reason: error.message, clean: false };
+    return { type: "close", code, reason, clean: false };
+  }
+
+  /**
+   * Ends a connection on this side's own failure, after which bytes are missing: memory
+   * that could not be had, a chunk taken away. The event comes behind those that wait.
+   */
+  #break(error: unknown): unknown {
+    this.#unread = false;
+    this.#queue.push(this.#failAs(1011, String(error)));
+    return error;
   }
 
   /** Lets go of memory that a closed connection does not need. */
