@@ -22,8 +22,6 @@ import {
   zlibDeflateReset,
   zlibInflate,
   zlibInflateInit2,
-  zlibInflateReset,
-  zlibInflateResetKeep,
   ZStream,
 } from "pako";
 import { Gather } from "./gather.ts";
@@ -159,19 +157,44 @@ export class Deflater {
   }
 }
 
-/** Takes inflated bytes, `memory[0 .. length)`. False: no more, something is wrong with them. */
-export type Sink = (memory: Uint8Array, length: number) => boolean;
+/** What is touched of pako's state of inflating, whose names are those of zlib. */
+interface InflateState {
+  mode: number;
+  last: number;
+  /** The farthest that a match may reach back. */
+  dmax: number;
+  /** Bits of the input that were taken and not used. */
+  hold: number;
+  bits: number;
+  /** How long the window is, how much of it is filled, and where it goes on. */
+  wsize: number;
+  whave: number;
+  wnext: number;
+}
 
 /** Inflates the messages of one direction. */
 export class Inflater {
   readonly #stream: ZStream = new ZStream();
   readonly #window: DeflateWindow;
+  /** The mode in which a stream begins. */
+  readonly #start: number;
   /** Whether a block with BFINAL ended the stream and nothing has come since. */
   #ended = false;
+  /** Whether the input ends the message. */
+  #last = false;
+
+  /** Whether {@linkcode inflate} has more to give of what was pushed. */
+  pending = false;
+  /** Whether the data is broken; nothing can follow. */
+  broken = false;
 
   private constructor(window: DeflateWindow) {
     this.#window = window;
     zlibInflateInit2(this.#stream, -window.windowBits);
+    const state: InflateState = this.#stream.state;
+    this.#start = state.mode;
+    // Left alone, a match could reach all that the call under way has put out.
+    state.dmax = 2 ** window.windowBits;
   }
 
   /** As {@linkcode Deflater.take}. */
@@ -192,51 +215,83 @@ export class Inflater {
   }
 
   /**
-   * Inflates a piece of a message, at most 64 KiB at a time into `sink`.
+   * Takes the next piece of a message; the one before must have been inflated.
    *
-   * @param input The piece
+   * @param input The piece, which must stay as it is while this is `pending`
    * @param last Whether it ends the message
-   * @param sink Where the inflated bytes go
-   * @returns False when the data is broken, or `sink` said so
    */
-  inflate(input: Uint8Array, last: boolean, sink: Sink): boolean {
-    const done = this.#run(input, sink) && (!last || this.#finish(sink));
-    release(this.#stream);
-    return done;
+  push(input: Uint8Array, last: boolean): void {
+    setInput(this.#stream, input);
+    if (input.length > 0) this.#ended = false;
+    this.#last = last;
+    this.pending = true;
   }
 
-  #run(input: Uint8Array, sink: Sink): boolean {
-    if (input.length === 0) return true;
+  /**
+   * Inflates up to 64 KiB of what was pushed.
+   *
+   * @returns The bytes, of broken data those before the fault; good until the next call of
+   * anything here
+   */
+  inflate(): Uint8Array {
     const stream = this.#stream;
-    this.#ended = false;
-    setInput(stream, input);
-    for (;;) {
-      const memory = setOutput(stream);
-      const status = zlibInflate(stream, Z_SYNC_FLUSH);
-      if (stream.next_out > 0 && !sink(memory, stream.next_out)) return false;
-      if (status === Z_STREAM_END) {
-        // Blocks may follow the final one (section 7.2.3.4); the window stays.
-        zlibInflateResetKeep(stream);
-        this.#ended = stream.avail_in === 0;
-        if (this.#ended) return true;
-      } else if (status !== Z_OK && status !== Z_BUF_ERROR) {
-        return false;
-      } else if (stream.avail_out !== 0) {
-        return true;
-      }
+    const memory = setOutput(stream);
+    while (this.pending && stream.avail_out > 0) this.#step();
+    if (!this.pending) stream.input = NOTHING;
+    stream.output = NOTHING;
+    return memory.subarray(0, stream.next_out);
+  }
+
+  #step(): void {
+    const stream = this.#stream;
+    const status = zlibInflate(stream, Z_SYNC_FLUSH);
+    if (status === Z_STREAM_END) {
+      // Blocks may follow the final one (section 7.2.3.4); the window stays.
+      this.#restart();
+      if (stream.avail_in > 0) return;
+      this.#ended = true;
+    } else if (status !== Z_OK && status !== Z_BUF_ERROR) {
+      this.broken = true;
+      this.pending = false;
+      return;
+    } else if (stream.avail_out === 0 && !isBetweenBlocks(stream)) {
+      return;
+    }
+    // The input is used up.
+    if (!this.#last) {
+      this.pending = false;
+    } else if (this.#ended || stream.input === TAIL) {
+      this.#endMessage();
+    } else {
+      setInput(stream, TAIL);
     }
   }
 
-  /** Ends a message: with the tail put back the data must end with a block. */
-  #finish(sink: Sink): boolean {
+  /** With the tail put back the data must end with a block. */
+  #endMessage(): void {
     const stream = this.#stream;
-    if (!this.#ended) {
-      if (!this.#run(TAIL, sink)) return false;
-      // zlib's inflate: 128 stands for the end of a block, the low bits for bits not used.
-      if ((stream.data_type & 0x9f) !== 0x80) return false;
-    }
+    this.broken = stream.input === TAIL && !isBetweenBlocks(stream);
+    this.pending = false;
     this.#ended = false;
-    if (this.#window.noContextTakeover) zlibInflateReset(stream);
-    return true;
+    if (!this.#window.noContextTakeover) return;
+    this.#restart();
+    const state: InflateState = stream.state;
+    state.wsize = state.whave = state.wnext = 0;
   }
+
+  /**
+   * Makes ready for another stream of blocks. As zlibInflateResetKeep, which makes two
+   * tables of 6 KiB together each time: a final block can be 2 bytes long.
+   */
+  #restart(): void {
+    const state: InflateState = this.#stream.state;
+    state.mode = this.#start;
+    state.last = state.hold = state.bits = 0;
+  }
+}
+
+/** Whether a block has ended, on a byte, and all of it was put out. */
+function isBetweenBlocks(stream: ZStream): boolean {
+  // zlib's inflate: 128 stands for the end of a block, the low bits for bits not used.
+  return (stream.data_type & 0x9f) === 0x80;
 }

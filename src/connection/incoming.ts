@@ -6,7 +6,7 @@
  */
 
 import type { FrameErrorCode } from "../errors.ts";
-import { type DeflateWindow, Inflater, type Sink } from "./deflate.ts";
+import { type DeflateWindow, Inflater } from "./deflate.ts";
 import type { ConnectionMessage } from "./events.ts";
 import { Gather } from "./gather.ts";
 import { maskRangeInto } from "../mask.ts";
@@ -37,10 +37,14 @@ export class Incoming {
   open = false;
   /** What is wrong with the message; nothing can follow. */
   fault: FrameErrorCode | null = null;
+  /** Whether {@linkcode resume} must be called before anything else. */
+  pending = false;
 
   #opcode = 0;
   #compressed = false;
   #fragments = 0;
+  /** Whether the last piece ends the message. */
+  #last = false;
   /** Payload bytes announced so far. */
   #announced = 0;
   /** Bytes of the message so far, inflated. */
@@ -67,7 +71,11 @@ export class Incoming {
       this.#utf8.reset();
     }
     const { maxMessageLength, maxFragments } = this.#options;
-    if (payloadLength > maxMessageLength - this.#announced) {
+    // What is compressed is not kept: its inflated length counts.
+    if (
+      !this.#compressed &&
+      payloadLength > maxMessageLength - this.#announced
+    ) {
       return "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
     }
     this.#announced += payloadLength;
@@ -82,7 +90,7 @@ export class Incoming {
    * Takes `memory[start .. end)`, masked with `key`, the next piece of the message.
    *
    * @returns The message when `last`, or, under `partial`, this piece of it. Null when
-   * there is nothing to tell, or nothing but the `fault`
+   * there is nothing to tell, or nothing but the `fault`, or more is `pending`
    */
   piece(
     memory: Uint8Array,
@@ -91,20 +99,43 @@ export class Incoming {
     key: number,
     last: boolean,
   ): ConnectionMessage | null {
+    this.#last = last;
     if (this.#compressed) {
-      const inflater = this.#inflater ??= Inflater.take(
-        this.#options.inflate!,
-      );
-      const piece = unmasked(memory, start, end, key);
-      if (!inflater.inflate(piece, last, this.#sink)) {
-        this.fault ??= "WS_ERR_INVALID_DEFLATE";
-      } else if (last && inflater.give()) {
-        this.#inflater = null;
-      }
-    } else {
-      this.#take(memory, start, end, key);
+      this.#inflater ??= Inflater.take(this.#options.inflate!);
+      this.#inflater.push(unmasked(memory, start, end, key), last);
+      this.pending = true;
+      return this.resume();
     }
-    if (this.fault !== null) last = false;
+    this.#take(memory, start, end, key);
+    return this.#event();
+  }
+
+  /**
+   * Goes on with a compressed piece that is `pending`, of which each call hands out 64 KiB
+   * at most under `partial`. As {@linkcode piece}.
+   */
+  resume(): ConnectionMessage | null {
+    const inflater = this.#inflater!;
+    do {
+      const bytes = inflater.inflate();
+      const room = this.#options.maxMessageLength - this.#length;
+      this.#take(bytes, 0, Math.min(bytes.length, room), 0);
+      if (bytes.length > room) {
+        this.fault ??= "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+      } else if (inflater.broken) {
+        this.fault ??= "WS_ERR_INVALID_DEFLATE";
+      }
+      this.pending = inflater.pending && this.fault === null;
+    } while (this.pending && !this.#options.partial);
+    if (this.pending) return this.#pieceEvent(false);
+    if (this.#last && this.fault === null && inflater.give()) {
+      this.#inflater = null;
+    }
+    return this.#event();
+  }
+
+  #event(): ConnectionMessage | null {
+    const last = this.#last && this.fault === null;
     if (last) this.open = false;
     if (this.#options.partial) return this.#pieceEvent(last);
     return last ? this.#messageEvent() : null;
@@ -113,27 +144,22 @@ export class Incoming {
   /** Forgets everything, since nothing will be received any more. */
   clear(): void {
     this.#gather.clear();
+    this.pending = false;
     this.#inflater = null;
     this.#decoder = null;
   }
-
-  /** Takes inflated bytes, up to the limit. */
-  #sink: Sink = (memory, length) => {
-    const room = this.#options.maxMessageLength - this.#length;
-    this.#take(memory, 0, Math.min(length, room), 0);
-    if (length > room) this.fault ??= "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
-    return this.fault === null;
-  };
 
   /** Takes bytes of the message itself; of text, those before the first wrong one. */
   #take(memory: Uint8Array, start: number, end: number, key: number): void {
     const gather = this.#gather;
     const from = gather.length;
-    const expected = this.#compressed
-      ? 0
-      : this.#options.partial
+    const expected = this.#options.partial
       ? end - start
-      : this.#expected;
+      : !this.#compressed
+      ? this.#expected
+      : this.#last && !this.#inflater!.pending
+      ? from + end - start
+      : 0;
     gather.append(memory, start, end, key, expected);
     // Text in a compressed message is judged when it is complete, unless handed on before.
     if (
