@@ -198,23 +198,33 @@ export function checkFlag(
   return value;
 }
 
-/** A whole number from 0 to `max` (2^53 - 1 unless told). */
-export function checkLength(
+/** A whole number from `min` to `max`. */
+export function checkRange(
   value: unknown,
   name: string,
-  max: number = Number.MAX_SAFE_INTEGER,
+  min: number,
+  max: number,
 ): number {
   if (typeof value !== "number") {
     throw new TypeError(
       `Expected '${name}' to be a number, got ${shown(value)}`,
     );
   }
-  if (!Number.isSafeInteger(value) || value < 0 || value > max) {
+  if (!Number.isInteger(value) || value < min || value > max) {
     throw new RangeError(
-      `Expected '${name}' to be a whole number from 0 to ${max}, got ${value}`,
+      `Expected '${name}' to be a whole number from ${min} to ${max}, got ${value}`,
     );
   }
   return value;
+}
+
+/** A whole number from 0 to `max` (2^53 - 1 unless told). */
+export function checkLength(
+  value: unknown,
+  name: string,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number {
+  return checkRange(value, name, 0, max);
 }
 
 /** The same where it is optional. */

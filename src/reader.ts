@@ -332,7 +332,7 @@ const TABLE_ROWS = 1024;
 const MIN_STAGE_LENGTH = 0x1000;
 
 /** What reading a chunk throws whose memory was transferred or resized away. */
-function shortened(): TypeError {
+export function shortened(): TypeError {
   return new TypeError(
     "Cannot read a pushed chunk: it became shorter since it was pushed",
   );

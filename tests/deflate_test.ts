@@ -5,7 +5,7 @@
 
 import { describe, it } from "node:test";
 import { constants, deflateRawSync, inflateRawSync } from "node:zlib";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   Connection,
   type ConnectionEvent,
@@ -303,6 +303,102 @@ describe("permessage-deflate", () => {
     );
   });
 
+  it("reads streams of all kinds behind each other, however they are cut", () => {
+    const random = seeded(SEED);
+    const data = new TextEncoder().encode(texts(random)[4].slice(0, 200));
+    const streams = [
+      { level: 0 },
+      { strategy: constants.Z_FIXED },
+      { strategy: constants.Z_HUFFMAN_ONLY },
+      { level: 9 },
+    ].map((options) => deflateRawSync(data, options));
+    for (const serverNoContextTakeover of [false, true]) {
+      const client = new Connection({
+        role: "client",
+        deflate: { serverNoContextTakeover },
+      });
+      const bytes = frame(0xc2, concat([...streams, streams[3]]));
+      for (let cut = 0; cut <= bytes.length; cut++) {
+        const chunks = [bytes.subarray(0, cut), bytes.subarray(cut)];
+        assertEquals(feed(client, ...chunks), [
+          { type: "binary", data: concat(new Array(5).fill(data)) },
+        ], `cut at ${cut}`);
+      }
+    }
+  });
+
+  it("makes no tables for final blocks, nor for messages", () => {
+    const client = new Connection({
+      role: "client",
+      deflate: { serverNoContextTakeover: true },
+    });
+    const hello = bytesOf("c107f248cdc9c90700");
+    feed(client, hello); // which makes what is kept
+    const { Int32Array } = globalThis;
+    let made = 0;
+    class Counted extends Int32Array {
+      constructor(length: number) {
+        super(length);
+        made++;
+      }
+    }
+    globalThis.Int32Array = Counted as unknown as Int32ArrayConstructor;
+    try {
+      // Empty final blocks of 2 bytes each.
+      const payload = new Uint8Array(1000).map((_, i) => i % 2 === 0 ? 3 : 0);
+      const events = feed(client, frame(0xc2, payload), hello, hello);
+      assertEquals(events.length, 3);
+    } finally {
+      globalThis.Int32Array = Int32Array;
+    }
+    assertEquals(made, 0);
+  });
+
+  it("refuses what reaches back farther than the window, however it is cut", () => {
+    const random = seeded(SEED);
+    for (const bits of [8, 9, 10]) {
+      for (const serverNoContextTakeover of [false, true]) {
+        const deflate = {
+          serverMaxWindowBits: bits,
+          serverNoContextTakeover,
+        };
+        for (const distance of [2 ** bits, 2 ** bits + 1]) {
+          const part = randomBytes(distance, random);
+          const data = concat([part, part]);
+          const bytes = frame(0xc2, compressed(data));
+          for (let cut = 0; cut <= bytes.length; cut++) {
+            const client = new Connection({ role: "client", deflate });
+            // An inflater that is used again keeps the limit.
+            feed(client, bytesOf("c107f248cdc9c90700"));
+            const chunks = [bytes.subarray(0, cut), bytes.subarray(cut)];
+            const [event] = feed(client, ...chunks);
+            if (distance <= 2 ** bits) {
+              assertEquals(event, { type: "binary", data });
+            } else {
+              assert(event.type === "close" && event.code === 1007);
+            }
+          }
+        }
+      }
+    }
+  });
+
+  it("refuses that across messages, too", () => {
+    for (const size of [512, 513]) {
+      const server = new Connection({ role: "server", deflate: true });
+      const client = new Connection({
+        role: "client",
+        deflate: { serverMaxWindowBits: 9 },
+      });
+      const part = randomBytes(size, seeded(SEED));
+      for (let i = 0; i < 2; i++) server.send(part, { compress: true });
+      const codes = feed(client, server.takeOutput()).map((event) =>
+        event.type === "close" && event.code
+      );
+      assertEquals(codes, [false, size <= 512 ? false : 1007]);
+    }
+  });
+
   for (
     const [name, payload] of [
       ["a block type that is not there", "07"],
@@ -359,6 +455,94 @@ describe("permessage-deflate", () => {
     const fits = { ...options, maxMessageLength: data.length };
     const [event] = feed(new Connection(fits), frame(0xc2, bomb));
     assert(event.type === "binary" && event.data.length === data.length);
+  });
+
+  it("judges messages by what they inflate to, at the limit and beyond", () => {
+    for (const length of [0, 1, 1000, 65536]) {
+      const data = randomBytes(length, seeded(SEED));
+      const { server } = pair({});
+      server.send(data);
+      const bytes = server.takeOutput();
+      assert(bytes.length - 2 > length, "It does not compress");
+      const judge = (maxMessageLength: number) =>
+        feed(
+          new Connection({ role: "client", deflate: {}, maxMessageLength }),
+          bytes,
+        ).map((event) => event.type === "close" ? event.code : event.data);
+      assertEquals(judge(length), [data]);
+      if (length > 0) assertEquals(judge(length - 1), [1009]);
+    }
+  });
+
+  it("inflates to every length about 64 KiB", () => {
+    for (const length of [65535, 65536, 65537, 131072, 196608]) {
+      const random = randomBytes(length, seeded(SEED));
+      for (const data of [new Uint8Array(length), random]) {
+        for (const payload of [compressed(data), deflateRawSync(data)]) {
+          for (const partial of [false, true]) {
+            const client = new Connection({
+              role: "client",
+              deflate: {},
+              partial,
+            });
+            const pieces = feed(client, frame(0xc2, payload)).map((event) => {
+              assert(event.type === "binary");
+              return event.data;
+            });
+            assertEquals(concat(pieces), data);
+          }
+        }
+      }
+    }
+  });
+
+  it("hands out pieces of 64 KiB at most, as they are asked for", () => {
+    const text = "€".repeat(1_000_000);
+    const bytes = frame(0xc1, compressed(new TextEncoder().encode(text)));
+    const client = new Connection({
+      role: "client",
+      deflate: {},
+      partial: true,
+    });
+    const encoder = new TextEncoder();
+    const lasts: (boolean | undefined)[] = [];
+    let joined = "";
+    const take = (event: ConnectionEvent) => {
+      assert(event.type === "text");
+      // Of a character 3 bytes may come from the piece before.
+      assert(encoder.encode(event.data).length <= 65536 + 3);
+      joined += event.data;
+      lasts.push(event.last);
+    };
+    // A loop that is left, one that goes on, and what the next call works off.
+    const half = bytes.length >> 1;
+    for (const event of client.receive(bytes.subarray(0, half))) {
+      take(event);
+      break;
+    }
+    for (const event of client.receive(bytes.subarray(half))) {
+      take(event);
+      if (lasts.length === 3) break;
+    }
+    feed(client, bytesOf("8900")).slice(0, -1).forEach(take);
+    assertEquals(joined, text);
+    assertEquals(lasts.pop(), true);
+    assert(!lasts.includes(true));
+  });
+
+  it("says so when a chunk is taken away between two pieces", () => {
+    const bytes = frame(0xc2, compressed(new Uint8Array(1_000_000)));
+    const client = new Connection({
+      role: "client",
+      deflate: {},
+      partial: true,
+    });
+    const events = client.receive(bytes)[Symbol.iterator]();
+    assertEquals(events.next().value?.type, "binary");
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    assertThrows(() => events.next(), TypeError, "became shorter");
+    const { value } = events.next();
+    assert(value?.type === "close" && value.code === 1011);
   });
 
   it("hands out pieces that make the message, characters kept whole", () => {

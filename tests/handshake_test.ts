@@ -597,9 +597,52 @@ describe("acceptUpgrade", () => {
     assertEquals(await statusOf(() => acceptUpgrade(old)), 505);
   });
 
+  it("takes headers of any form, from names in lower case to values", async () => {
+    const fields = Object.entries(FIELDS).map(([name, value]) =>
+      [name.toLowerCase(), value] as [string, unknown]
+    );
+    const more = { "sec-websocket-version": 13, "x-absent": null };
+    const protocols = { "sec-websocket-protocol": ["a", "b"] };
+    const all = [...fields, ...Object.entries({ ...more, ...protocols })];
+    for (const headers of [new Map(all), Object.fromEntries(all)]) {
+      const request = { method: "GET", headers } as never;
+      const { protocol } = await acceptUpgrade(request, { protocol: "b" });
+      assertEquals(protocol, "b");
+    }
+  });
+
   it("refuses what is not a request", async () => {
-    await assertRejects(() => acceptUpgrade(null as never), TypeError);
-    await assertRejects(() => acceptUpgrade({} as never), TypeError);
+    const headers = { ...FIELDS };
+    for (
+      const [request, message] of [
+        [null, "'request' to be an object with headers, got null"],
+        [{}, "'request' to be an object with headers, got an instance"],
+        ["GET / HTTP/1.1", "'request' to be an object with headers"],
+        [{ method: "GET", headers: [["upgrade", "websocket"]] }, "'headers'"],
+        [
+          { method: "GET", headers: { ...headers, Upgrade: {} } },
+          "the header 'Upgrade' to be a string, got an instance of Object",
+        ],
+        [
+          { method: "GET", headers: new Map([["upgrade", Symbol()]]) },
+          "the header 'upgrade' to be a string, got a symbol",
+        ],
+      ] as [never, string][]
+    ) {
+      await assertRejects(() => acceptUpgrade(request), TypeError, message);
+    }
+    for (
+      const [request, status] of [
+        [{ method: "GET", headers: new Map() }, 426],
+        [{ method: "GET", headers: {} }, 426],
+        [{ headers }, 405],
+        [{ method: 1, headers }, 405],
+        [{ method: "GET", headers, httpVersion: 2 }, 505],
+        [{ method: "GET", headers, httpVersion: null }, 505],
+      ] as [never, number][]
+    ) {
+      assertEquals(await statusOf(() => acceptUpgrade(request)), status);
+    }
   });
 });
 
@@ -617,6 +660,18 @@ describe("rejectUpgrade", () => {
       text(rejectUpgrade(401, { "content-type": "text/html" }, "\u20ac")),
       "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 3\r\n" +
         "content-type: text/html\r\n\r\n\xe2\x82\xac",
+    );
+  });
+
+  it("has no body with 304, nor its length", () => {
+    assertEquals(
+      text(rejectUpgrade(304, { ETag: '"a"' })),
+      'HTTP/1.1 304 \r\nConnection: close\r\nETag: "a"\r\n\r\n',
+    );
+    assertThrows(
+      () => rejectUpgrade(304, {}, "x"),
+      RangeError,
+      "Expected 'body' to be empty with status 304, got \"x\"",
     );
   });
 

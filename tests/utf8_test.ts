@@ -2,7 +2,7 @@
 
 import process from "node:process";
 import { describe, it } from "node:test";
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { decodeText, Utf8Validator } from "../src/connection/utf8.ts";
 
@@ -130,6 +130,24 @@ describe("decodeText", () => {
       }),
       { seed, numRuns: 1000 },
     );
+  });
+
+  it("passes on what an engine throws for other reasons than wrong bytes", () => {
+    const { decode } = TextDecoder.prototype;
+    const tooLong = new RangeError("A text that no string can hold");
+    TextDecoder.prototype.decode = () => {
+      throw tooLong;
+    };
+    try {
+      const bytes = new TextEncoder().encode("a".repeat(200) + "\u20ac");
+      const end = bytes.length;
+      assertEquals(assertThrows(() => decodeText(bytes, 0, end)), tooLong);
+      assertEquals(decodeText(bytes, 0, end - 1), null);
+      bytes[0] = 0xff;
+      assertEquals(decodeText(bytes, 0, end), null);
+    } finally {
+      TextDecoder.prototype.decode = decode;
+    }
   });
 
   it("decodes ASCII of every short length", () => {

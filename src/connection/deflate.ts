@@ -24,6 +24,7 @@ import {
   zlibInflateInit2,
   ZStream,
 } from "pako";
+import { shortened } from "../reader.ts";
 import { Gather } from "./gather.ts";
 
 /** What a flush ends with, which the sender takes away and the receiver puts back (section 7.2.1). */
@@ -235,6 +236,10 @@ export class Inflater {
    */
   inflate(): Uint8Array {
     const stream = this.#stream;
+    // The first call may have returned before the caller took the chunk away.
+    if (stream.input.length < stream.next_in + stream.avail_in) {
+      throw shortened();
+    }
     const memory = setOutput(stream);
     while (this.pending && stream.avail_out > 0) this.#step();
     if (!this.pending) stream.input = NOTHING;

@@ -4,14 +4,8 @@
  * @module
  */
 
-import { checkFlag, checkOptions, shown } from "../check.ts";
-import {
-  checkRange,
-  HandshakeError,
-  isToken,
-  listOf,
-  trimBlanks,
-} from "./http.ts";
+import { checkFlag, checkOptions, checkRange, shown } from "../check.ts";
+import { HandshakeError, isToken, listOf, trimBlanks } from "./http.ts";
 
 /** The name under which the extension is offered and accepted. */
 const NAME = "permessage-deflate";
@@ -32,18 +26,11 @@ export interface DeflateParameters {
 }
 
 /**
- * What one end wants: nothing (false or absent), the defaults (true), or these
- * parameters. Absent ones are false and 15.
+ * Checks what one end wants: nothing (false or absent), the defaults (true), or these
+ * parameters, of which absent ones become false and 15. Null: no compression wanted.
  */
-export type DeflateOption =
-  | boolean
-  | Partial<DeflateParameters>
-  | null
-  | undefined;
-
-/** Fills in the defaults and checks what the caller gave. Null: no compression wanted. */
 export function deflateParameters(
-  option: DeflateOption,
+  option: boolean | Partial<DeflateParameters> | null | undefined,
 ): DeflateParameters | null {
   if (option === undefined || option === null || option === false) return null;
   if (option !== true) checkOptions(option, "deflate");

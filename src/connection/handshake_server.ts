@@ -4,7 +4,13 @@
  * @module
  */
 
-import { checkBytes, checkCount, checkOptions, shown } from "../check.ts";
+import {
+  checkBytes,
+  checkCount,
+  checkOptions,
+  checkRange,
+  shown,
+} from "../check.ts";
 import { acceptKey, isKey } from "./accept_key.ts";
 import {
   acceptDeflate,
@@ -14,7 +20,6 @@ import {
 import {
   checkHeaders,
   checkProtocol,
-  checkRange,
   endOf,
   findHead,
   HandshakeError,
@@ -283,19 +288,39 @@ function fieldsOf(request: UpgradeRequest | Request | ParsedRequest): Fields {
     );
   }
   if (typeof headers.get === "function") {
-    return (name) => (headers as Headers).get(name);
+    return (name) => fieldOf(name, (headers as Headers).get(name));
+  }
+  if (Symbol.iterator in headers) { // Node's rawHeaders, say: they would count as empty
+    throw new TypeError(
+      `Expected 'headers' to be Headers, or an object of names and values, got ${
+        shown(headers)
+      }`,
+    );
   }
   const fields = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined) continue;
+    const field = fieldOf(name, value);
+    if (field === null) continue;
     const before = fields.get(name.toLowerCase());
-    const joined = Array.isArray(value) ? value.join(", ") : String(value);
     fields.set(
       name.toLowerCase(),
-      before === undefined ? joined : `${before}, ${joined}`,
+      before === undefined ? field : `${before}, ${field}`,
     );
   }
   return (name) => fields.get(name) ?? null;
+}
+
+/** A header's value as one text; null when it is absent. */
+function fieldOf(name: string, value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string") return value;
+  if (typeof value === "number") return String(value);
+  if (Array.isArray(value)) {
+    return value.map((one) => fieldOf(name, one) ?? "").join(", ");
+  }
+  throw new TypeError(
+    `Expected the header '${name}' to be a string, got ${shown(value)}`,
+  );
 }
 
 /** The rules of RFC 6455 section 4.2.1. Returns the key. */
@@ -310,7 +335,7 @@ function checkUpgradeRequest(
     );
   }
   const httpVersion = (request as ParsedRequest).httpVersion;
-  if (httpVersion !== undefined) checkVersion(httpVersion);
+  if (httpVersion !== undefined) checkVersion(String(httpVersion));
   if (!hasToken(field("upgrade"), "websocket")) {
     throw new HandshakeError(
       426,
@@ -361,10 +386,11 @@ function offeredProtocols(header: string | null): string[] {
  * close the transport. 426 carries the version and protocol to upgrade to (RFC 6455
  * section 4.4), 405 the method.
  *
- * @param status The HTTP status, 300 to 599, such as that of a {@linkcode HandshakeError}
+ * @param status The HTTP status, 300 to 599, such as that of a {@linkcode HandshakeError}:
+ * below there is nothing that refuses
  * @param headers More headers for the response, such as `WWW-Authenticate`
  * @param body A text for people, sent as UTF-8; without a `Content-Type` of yours it is
- * plain text
+ * plain text. With 304 there must be none (RFC 9110 section 15.4.5)
  * @returns The bytes to write
  * @throws {TypeError | RangeError} When an argument is not what it must be
  *
@@ -390,6 +416,11 @@ export function rejectUpgrade(
   if (typeof body !== "string") {
     throw new TypeError(`Expected 'body' to be a string, got ${shown(body)}`);
   }
+  if (status === 304 && body !== "") {
+    throw new RangeError(
+      `Expected 'body' to be empty with status 304, got ${shown(body)}`,
+    );
+  }
   const more = checkHeaders(headers, [
     "connection",
     "content-length",
@@ -398,8 +429,9 @@ export function rejectUpgrade(
   const content = new TextEncoder().encode(body);
   const fields: [string, string][] = [
     ["Connection", status === 426 ? "Upgrade, close" : "close"],
-    ["Content-Length", String(content.length)],
   ];
+  // With 304 it would be the length of what was not sent.
+  if (status !== 304) fields.push(["Content-Length", String(content.length)]);
   const addUnlessGiven = (name: string, value: string) => {
     if (!more.some(([given]) => given.toLowerCase() === name.toLowerCase())) {
       fields.push([name, value]);

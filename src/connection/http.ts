@@ -295,26 +295,6 @@ export function checkProtocol(value: unknown): void {
   checkText("protocol", value, TOKEN, "a token");
 }
 
-/** A whole number from `min` to `max`. */
-export function checkRange(
-  value: unknown,
-  name: string,
-  min: number,
-  max: number,
-): number {
-  if (typeof value !== "number") {
-    throw new TypeError(
-      `Expected '${name}' to be a number, got ${shown(value)}`,
-    );
-  }
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new RangeError(
-      `Expected '${name}' to be a whole number from ${min} to ${max}, got ${value}`,
-    );
-  }
-  return value;
-}
-
 /** Writes a head. Everything in it has been checked. */
 export function writeHead(
   line: string,

@@ -19,7 +19,11 @@ const characters: number[][] = Array.from(
 
 let decoder: TextDecoder | undefined;
 
-/** The text in `bytes[start .. end)`, or null when it is not UTF-8. A byte order mark is kept. */
+/**
+ * The text in `bytes[start .. end)`, or null when it is not UTF-8. A byte order mark is kept.
+ *
+ * @throws What the engine throws for more text than a string can hold
+ */
 export function decodeText(
   bytes: Uint8Array,
   start: number,
@@ -36,13 +40,13 @@ export function decodeText(
   try {
     return decoder.decode(bytes.subarray(start, end));
   } catch {
-    // Engines refuse wrong bytes, and some refuse shared or resizable memory.
+    // Of wrong bytes; in some engines of shared or resizable memory; of too long a text.
+    const validator = new Utf8Validator();
+    if (validator.push(bytes, start, end) < end || !validator.complete) {
+      return null;
+    }
   }
-  try {
-    return decoder.decode(new Uint8Array(bytes.subarray(start, end)));
-  } catch {
-    return null;
-  }
+  return decoder.decode(new Uint8Array(bytes.subarray(start, end)));
 }
 
 /** Ranges from this length on are skipped by words where they are ASCII, in bytes. */
