@@ -27,7 +27,10 @@ export type FrameErrorCode =
 
 /** The close code (RFC 6455 section 7.4.1) and the sentence of each fault. */
 const FAULTS: Record<FrameErrorCode, [closeCode: number, message: string]> = {
-  WS_ERR_UNEXPECTED_RSV_1: [1002, "RSV1 is set, and no extension owns it here"],
+  WS_ERR_UNEXPECTED_RSV_1: [
+    1002,
+    "RSV1 is set, and no extension owns it here (allowRsv1, deflate)",
+  ],
   WS_ERR_UNEXPECTED_RSV_2_3: [1002, "RSV2 or RSV3 is set"],
   WS_ERR_INVALID_OPCODE: [1002, "The opcode is reserved or out of order"],
   WS_ERR_EXPECTED_FIN: [1002, "A control frame is fragmented"],
@@ -51,7 +54,7 @@ const FAULTS: Record<FrameErrorCode, [closeCode: number, message: string]> = {
   ],
   WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: [
     1009,
-    "The length is above the limit set by the reader",
+    "The payload or message is longer than maxPayloadLength or maxMessageLength",
   ],
   WS_ERR_TOO_MANY_BUFFERED_PARTS: [
     1008,
