@@ -571,10 +571,11 @@ describe("permessage-deflate", () => {
         payload[random(payload.length)] = random(256);
       }
       const bytes = frame(0xc1, payload);
+      const deflate = { serverMaxWindowBits: 8 + random(8) };
       const judge = (partial: boolean, ...chunks: Uint8Array[]) => {
         const client = new Connection({
           role: "client",
-          deflate: {},
+          deflate,
           partial,
           maxMessageLength: 5000,
         });
