@@ -3,8 +3,8 @@
  *
  * A chunk that holds many frames costs one write; the frames wait in the readable side's
  * queue, and the next chunk is not taken before they were read. In the other direction,
- * frames that wait together become one chunk: the half of what a stream costs is spent on
- * what comes out of it.
+ * frames that wait together become one chunk: each chunk that is read costs a stream as
+ * much as each that is written.
  *
  * @module
  */
@@ -36,54 +36,73 @@ function construct<I, O>(
 
 /**
  * The two sides of a decoder. A TransformStream that fails throws away what waits to be
- * read; here a fault waits until the frames before it were.
+ * read; here a fault waits until the frames before it were. So the last frame before a
+ * fault, or before the start of a frame that may have one, is held until it is asked for:
+ * nothing else tells when all were read.
  */
 function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
   let output: ReadableStreamDefaultController<Frame>;
   let input: WritableStreamDefaultController;
+  let held: Frame | undefined;
   /** Whether all frames that were given have been read, and more are asked for. */
   let asked = false;
-  let cancelled = false;
+  /** Why a chunk that waits is thrown away. */
+  let stopped: { reason: unknown } | undefined;
   let wake = () => {};
-  const demand = () =>
-    asked ? undefined : new Promise<void>((resolve) => wake = resolve);
-  const ask = () => {
-    asked = true;
+  const woken = () => new Promise<void>((resolve) => wake = resolve);
+  const give = () => {
+    if (held === undefined) return;
+    const frame = held;
+    held = undefined;
+    asked = false;
+    // May ask for the next one before it returns.
+    output.enqueue(frame);
+  };
+  const stop = (reason: unknown) => {
+    stopped ??= { reason };
+    held = undefined;
     wake();
+  };
+  const waiting = () => held !== undefined || output.desiredSize! < 0;
+  const fail = async (error: unknown) => {
+    while (stopped === undefined && waiting()) await woken();
+    output.error(error);
+    throw error;
   };
   const readable = new ReadableStream<Frame>({
     start(controller) {
       output = controller;
     },
-    pull: ask,
+    pull() {
+      if (held === undefined) asked = true;
+      else give();
+      wake();
+    },
     cancel(reason) {
-      cancelled = true;
+      stop(reason);
       input.error(reason);
-      ask();
     },
   }, { highWaterMark: 0 });
-  const fail = async (error: unknown) => {
-    await demand();
-    output.error(error);
-    throw error;
-  };
   const writable = new WritableStream<Uint8Array>({
     start(controller) {
       input = controller;
-      // `abort` below is called when a write that waits has ended: so end it.
-      controller.signal.addEventListener("abort", ask);
+      // The stream calls `abort` only after the write under way, which may wait for a reader.
+      const { signal } = controller;
+      signal.addEventListener("abort", () => stop(signal.reason));
     },
     async write(chunk) {
-      await demand();
-      if (cancelled || input.signal.aborted) return;
+      while (!asked && stopped === undefined) await woken();
+      if (stopped !== undefined) throw stopped.reason;
       try {
         for (const frame of reader.push(chunk)) {
-          asked = false;
-          output.enqueue(frame);
+          give();
+          held = frame;
         }
       } catch (error) {
+        if (asked) give();
         await fail(error);
       }
+      if (asked || reader.bufferedBytes === 0) give();
     },
     async close() {
       try {
@@ -91,6 +110,7 @@ function decoder(reader: FrameReader): ReadableWritablePair<Frame, Uint8Array> {
       } catch (error) {
         await fail(error);
       }
+      give();
       output.close();
     },
     abort(reason) {

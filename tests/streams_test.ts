@@ -156,6 +156,215 @@ describe("FrameDecoderStream", () => {
   });
 });
 
+/** What can be done to a stream from bytes, by the name of its outcome. */
+const ACTIONS = ["write", "part", "bad", "close", "abort", "cancel", "read"];
+
+/** A frame, the start of a long one, and one that is refused. */
+const CHUNKS: Record<string, Uint8Array> = {
+  write: bytesOf("810161"),
+  part: bytesOf("817effff61"),
+  bad: bytesOf("ff"),
+};
+
+/** What a decoder does with chunks of one frame, by a TransformStream's own means. */
+function plainDecoder(): TransformStream<Uint8Array, unknown> {
+  let part = false;
+  const fault = () => new FrameError("WS_ERR_UNEXPECTED_END", 0);
+  return new TransformStream({
+    transform(chunk, controller) {
+      if (part) return;
+      if (chunk === CHUNKS.bad) throw fault();
+      if (chunk === CHUNKS.part) part = true;
+      else controller.enqueue(chunk);
+    },
+    flush() {
+      if (part) throw fault();
+    },
+  });
+}
+
+/** Both ends of a stream, and what became of everything that was asked of them. */
+class Ends {
+  readonly outcomes: string[] = [];
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #reader: ReadableStreamDefaultReader<unknown>;
+
+  constructor(stream: TransformStream<Uint8Array, unknown>) {
+    this.#writer = stream.writable.getWriter();
+    this.#reader = stream.readable.getReader();
+    this.#note("writer.closed", this.#writer.closed);
+    this.#note("reader.closed", this.#reader.closed);
+  }
+
+  #note(name: string, promise: Promise<unknown>): void {
+    const i = this.outcomes.push(`${name} waits`) - 1;
+    promise.then(
+      (result) => {
+        const { done } = (result ?? {}) as { done?: boolean };
+        this.outcomes[i] = `${name} ends ${done ?? ""}`;
+      },
+      (error) => {
+        const told = typeof error === "string" ? error : error.name;
+        this.outcomes[i] = `${name} fails: ${told}`;
+      },
+    );
+  }
+
+  act(action: string, reason: string): void {
+    this.#note(action, this.#act(action, reason));
+  }
+
+  /** Node 20 throws where it should return a promise that fails. */
+  async #act(action: string, reason: string): Promise<unknown> {
+    switch (action) {
+      case "close":
+        return await this.#writer.close();
+      case "abort":
+        return await this.#writer.abort(reason);
+      case "cancel":
+        return await this.#reader.cancel(reason);
+      case "read":
+        return await this.#reader.read();
+      default:
+        return await this.#writer.write(CHUNKS[action]);
+    }
+  }
+}
+
+/** Lets all promises that can settle do so. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 4; i++) await new Promise((done) => setTimeout(done));
+}
+
+function sequences(length: number): string[][] {
+  if (length === 0) return [[]];
+  const shorter = sequences(length - 1);
+  return shorter.concat(
+    shorter.filter((sequence) => sequence.length === length - 1)
+      .flatMap((sequence) => ACTIONS.map((action) => [...sequence, action])),
+  );
+}
+
+describe("a FrameDecoderStream does what a plain TransformStream does", () => {
+  const start = (actions: string[]) => ({
+    actions,
+    decoder: new Ends(new FrameDecoderStream()),
+    plain: new Ends(plainDecoder()),
+    stuck: false,
+  });
+  type Run = ReturnType<typeof start>;
+  const step = (run: Run, i: number) => {
+    if (i >= run.actions.length) return;
+    run.decoder.act(run.actions[i], `reason ${i}`);
+    run.plain.act(run.actions[i], `reason ${i}`);
+  };
+
+  it("when all is asked at once", async () => {
+    // Whether a cancellation reaches the writable side before an abort of the same moment
+    // changed with the standard.
+    const runs = sequences(3)
+      .filter((actions) =>
+        !actions.includes("cancel") ||
+        actions.indexOf("cancel") > actions.lastIndexOf("abort")
+      ).map(start);
+    for (let i = 0; i < 3; i++) for (const run of runs) step(run, i);
+    await settle();
+    for (const { actions, decoder, plain } of runs) {
+      assertEquals(decoder.outcomes, plain.outcomes, actions.join(", "));
+    }
+  });
+
+  it("when each thing is asked after the last, but that an abort never waits", async () => {
+    const runs = sequences(3).map(start);
+    for (let i = 0; i < 3; i++) {
+      for (const run of runs) step(run, i);
+      await settle();
+      for (const run of runs) {
+        run.stuck ||= run.plain.outcomes.at(-1) === "abort waits";
+      }
+    }
+    for (const { actions, decoder, plain, stuck } of runs) {
+      const { outcomes } = decoder;
+      if (stuck) {
+        // A write waits for a reader there, and the abort for the write.
+        const reason = `reason ${actions.indexOf("abort")}`;
+        assertEquals(outcomes[0], `writer.closed fails: ${reason}`);
+        assertEquals(outcomes[1], `reader.closed fails: ${reason}`);
+        assertEquals(outcomes[2 + actions.indexOf("abort")], "abort ends ");
+        assert(!outcomes.some((outcome) => outcome.endsWith("waits")));
+      } else assertEquals(outcomes, plain.outcomes, actions.join(", "));
+    }
+    assert(runs.some(({ stuck }) => stuck));
+  });
+});
+
+describe("a fault of a FrameDecoderStream", () => {
+  it("is told when the frames before it were read, and nothing more", async () => {
+    const frame = "810161";
+    for (let count = 0; count < 4; count++) {
+      // In the same chunk, in the next, at the end; read before that, and after.
+      for (
+        const chunks of [
+          [frame.repeat(count) + "ff"],
+          [frame.repeat(count), "ff"],
+          [frame.repeat(count) + "8105"],
+        ]
+      ) {
+        for (const early of [true, false]) {
+          const stream = new FrameDecoderStream();
+          const writer = stream.writable.getWriter();
+          const reader = stream.readable.getReader();
+          const write = () =>
+            Promise.all([
+              ...chunks.map((chunk) => writer.write(bytesOf(chunk))),
+              writer.close(),
+            ]);
+          const read = async () => {
+            for (let i = 0; i < count; i++) {
+              assertEquals(hex((await reader.read()).value!.payload), "61");
+            }
+          };
+          const told = Promise.all([
+            assertRejects(() => writer.closed, FrameError),
+            assertRejects(() => reader.closed, FrameError),
+          ]);
+          const reading = early ? read() : undefined;
+          const writing = assertRejects(write, FrameError);
+          if (!early) await settle();
+          await (reading ?? read());
+          // The first chunk, or the next, is looked at when it is asked for.
+          if (count === 0 || chunks.length > 1) reader.read().catch(() => {});
+          await Promise.all([writing, told]);
+        }
+      }
+    }
+  });
+
+  it("waits while frames before it wait", async () => {
+    for (const tail of ["ff", "8105"]) {
+      const stream = new FrameDecoderStream();
+      const writer = stream.writable.getWriter();
+      const reader = stream.readable.getReader();
+      let failed = false;
+      const writing = Promise.all([
+        writer.write(bytesOf("810161".repeat(3) + tail)),
+        writer.close(),
+        writer.closed,
+      ]).catch((error) => {
+        failed = true;
+        return error;
+      });
+      reader.closed.catch(() => {});
+      for (let i = 0; i < 3; i++) {
+        await settle();
+        assertEquals(failed, false);
+        assertEquals(hex((await reader.read()).value!.payload), "61");
+      }
+      assertInstanceOf(await writing, FrameError);
+    }
+  });
+});
+
 describe("a FrameDecoderStream that is left", () => {
   it("cancels its source", async () => {
     let cancelled: unknown;
