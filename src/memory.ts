@@ -103,7 +103,10 @@ const kept: Uint8Array<ArrayBuffer>[] = [];
 const keptLengths: number[] = [];
 let keptLength = 0;
 
-/** Keeps a block that nothing else uses for {@linkcode takeBlock} and {@linkcode issue}. */
+/**
+ * Keeps a block that nothing else uses for {@linkcode takeBlock} and {@linkcode issue}; not
+ * one that would be most of what is kept.
+ */
 export function keep(block: Uint8Array<ArrayBuffer>): void {
   const { length } = block;
   if (length === 0 || 2 * length > MAX_KEPT_LENGTH) return;
@@ -138,9 +141,9 @@ function unkeep(
   return undefined;
 }
 
-/** A block to write to, of `length` bytes or somewhat more: kept or new. */
+/** A block to write to, of `length` bytes or up to twice as many, that may hold old bytes. */
 export function takeBlock(length: number): Uint8Array<ArrayBuffer> {
-  return unkeep(length, 4 * length) ?? allocateBlock(length);
+  return unkeep(length, 2 * length) ?? allocateBlock(length);
 }
 
 /** Makes its argument the object that a class below it puts its private fields on. */
@@ -180,13 +183,17 @@ class Issued extends Given {
 /** Whether anything was ever given back: nobody else pays for the marks. */
 let recycling = false;
 
-/** Gives the first `length` bytes of a block to the caller, with all of the block. */
+/**
+ * Gives the first `length` bytes of a block to the caller, with all of the block. What
+ * others left behind those is cleared: the caller can reach it.
+ */
 export function issueBlock(
   block: Uint8Array<ArrayBuffer>,
   length: number,
 ): Uint8Array<ArrayBuffer> {
+  if (length < block.length) block.fill(0, length);
   const bytes = new Uint8Array(block.buffer, 0, length);
-  if (recycling) Issued.begin(block, bytes);
+  if (recycling && length >= MIN_RECYCLED_LENGTH) Issued.begin(block, bytes);
   return bytes;
 }
 
@@ -201,7 +208,7 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
  * Gives back memory that this module handed out, once nobody uses it any more: what comes
  * later then needs no fresh memory, which costs more than reading or writing the frames.
  * For servers and load generators that move much data; nobody needs to call it. At most
- * 4 MiB are kept, in at most 32 blocks, for the whole process.
+ * 4 MiB are kept, in at most 32 blocks of at most 2 MiB, for the whole process.
  *
  * It takes what `take`, `takeOutput` and `writeFrame` returned, once it was written, and
  * payloads of frames of the iterator and data of a Connection's events, each just as it

@@ -14,12 +14,19 @@ import {
   shown,
   TEXT_OR_BYTES,
 } from "./check.ts";
-import { checkCloseCode, closePayload } from "./close.ts";
+import { checkCloseCode, closePayload, readClosePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
 import { MAX_HEADER_LENGTH } from "./header.ts";
 import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
 import { nextMaskKey } from "./mask_key.ts";
-import { allocate, issue, issueBlock, keep, takeBlock } from "./memory.ts";
+import {
+  allocate,
+  issue,
+  issueBlock,
+  keep,
+  MAX_SMALL_LENGTH,
+  takeBlock,
+} from "./memory.ts";
 
 /** How to write. */
 export interface WriteOptions {
@@ -146,8 +153,12 @@ function checkControlLength(first: number, length: number): void {
 
 function checkPayload(first: number, payload: Uint8Array): void {
   checkControlLength(first, payload.length);
-  if ((first & 0x0f) === 8 && payload.length >= 2) {
-    checkCloseCode(payload[0]! << 8 | payload[1]!);
+  if ((first & 0x0f) !== 8 || payload.length < 2) return;
+  checkCloseCode(payload[0]! << 8 | payload[1]!);
+  try {
+    readClosePayload(payload);
+  } catch {
+    throw new RangeError("Cannot write a close reason that is not UTF-8");
   }
 }
 
@@ -397,11 +408,17 @@ export function writeFrameHeader(
   return target;
 }
 
-/** The size of a block that a writer fills, in bytes. */
-const BLOCK_LENGTH = 0x10000;
+/** The least block that a writer fills, in bytes: many writers may have a little output. */
+const MIN_BLOCK_LENGTH = 0x200;
+
+/** How many times what it holds a block may be long, in expectation of more. */
+const MAX_ROOM = 64;
 
 /** The largest block that is taken in expectation of as much output as last time, in bytes. */
-const MAX_EXPECTED_LENGTH = 0x100000;
+const MAX_EXPECTED_LENGTH = 0x200000;
+
+/** Up to so many bytes a block without expectations grows faster. */
+const MAX_FAST_GROWTH = 0x4000;
 
 /** Text up to so many UTF-16 units is written unit by unit; above, `encodeInto` is quicker. */
 const MAX_UNITS = 48;
@@ -441,8 +458,8 @@ export class FrameWriter {
   #block: Uint8Array<ArrayBuffer> = NOTHING;
   /** How much of the block is written. */
   #at = 0;
-  /** How long a block should be to hold as much as was taken last, in bytes. */
-  #expected = BLOCK_LENGTH;
+  /** How long a block should be to hold as much as was taken lately, in bytes. */
+  #expected = 0;
 
   /**
    * Makes a writer without output.
@@ -543,16 +560,18 @@ export class FrameWriter {
   /**
    * Takes what was written since the last `take`.
    *
-   * @returns The bytes, which are the caller's from now on, with their buffer; of much
-   * output `recycle` takes the memory back
+   * @returns The bytes, which are the caller's from now on, with their buffer. That may be
+   * up to twice as long, with zeros behind the bytes: send the bytes, not `.buffer`. Of
+   * 2 KiB and more `recycle` takes the memory back
    */
   take(): Uint8Array<ArrayBuffer> {
     const length = this.#at;
     if (length === 0) return new Uint8Array(0);
     const block = this.#block;
     let taken: Uint8Array<ArrayBuffer>;
-    // A block that is full enough is given away; of another a copy costs less than a block.
-    if (2 * length >= block.length) {
+    // A block that is full enough is given away; of another, and of what is short, a copy
+    // costs less than a block.
+    if (length > MAX_SMALL_LENGTH && 2 * length > block.length) {
       taken = issueBlock(block, length);
     } else {
       taken = issue(length);
@@ -563,7 +582,7 @@ export class FrameWriter {
     this.#block = NOTHING;
     this.#at = 0;
     this.#expected = Math.min(
-      Math.max(length + (length >> 3), BLOCK_LENGTH),
+      Math.max(length + (length >> 4), this.#expected >> 1),
       MAX_EXPECTED_LENGTH,
     );
     return taken;
@@ -578,8 +597,18 @@ export class FrameWriter {
   /** Makes room for `length` bytes behind the first `kept`. */
   #reserve(length: number, kept: number): void {
     const old = this.#block;
+    const least = kept + length;
+    const most = MAX_ROOM * least;
+    let room = this.#expected;
+    // Where that is out of proportion, no more than it takes to be in proportion next time.
+    if (room > most) room = Math.min(most, Math.ceil(room / MAX_ROOM));
     const block = takeBlock(
-      Math.max(this.#expected, kept + length, 2 * kept),
+      Math.max(
+        MIN_BLOCK_LENGTH,
+        least,
+        (kept < MAX_FAST_GROWTH ? 4 : 2) * kept,
+        room,
+      ),
     );
     maskRangeInto(block, 0, old, 0, kept, 0);
     this.#block = block;

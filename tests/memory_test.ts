@@ -118,6 +118,33 @@ describe("recycle", () => {
     });
   }
 
+  it("leaves nothing of others behind what it issues", () => {
+    const random = seeded(51);
+    const held: Uint8Array[] = [];
+    for (let i = 0; i < 600; i++) {
+      const size = random(4) ? random(9000) : random(150_000);
+      // With bytes that are not 0 up to the end of their memory, for others to come.
+      const others = new FrameWriter();
+      for (let n = random(5); n >= 0; n--) {
+        others.binary(new Uint8Array(random(40_000)).fill(0xee));
+      }
+      const output = others.take();
+      if (random(2)) recycle(output);
+      const names = Object.keys(SOURCES);
+      const name = names[random(names.length)];
+      const bytes = SOURCES[name](size);
+      const shared = name !== "FrameWriter.take" &&
+        name !== "Connection.takeOutput" && bytes.length < 2048;
+      if (shared) continue;
+      assertEquals(bytes.byteOffset, 0, name);
+      const behind = new Uint8Array(bytes.buffer, bytes.length);
+      assert(behind.every((byte) => byte === 0), `${name}, ${size} bytes`);
+      assert(behind.length <= Math.max(bytes.length, 512), name);
+      held.push(bytes);
+      if (held.length > 20) recycle(held.splice(random(20), 1)[0].fill(0xdd));
+    }
+  });
+
   it("leaves every frame as it was sent, however the stream is cut", () => {
     const random = seeded(50);
     for (const role of ["server", "client"] as const) {

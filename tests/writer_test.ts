@@ -1,3 +1,4 @@
+import process from "node:process";
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { stub } from "@std/testing/mock";
@@ -337,6 +338,42 @@ describe("FrameWriter", () => {
     assertEquals(count, 100_000);
   });
 
+  it("writes text of any length and script, whatever room there is", () => {
+    const random = seeded(33);
+    const writer = new FrameWriter({ maskKey: KEY });
+    const scripts = ["a", "é", "中", "😀", "aé中😀"];
+    for (let round = 0; round < 300; round++) {
+      const parts: Uint8Array[] = [];
+      for (let i = random(4); i >= 0; i--) {
+        const payload = scripts[random(scripts.length)].repeat(random(700));
+        writer.text(payload);
+        parts.push(writeFrame({ opcode: 1, payload }, { maskKey: KEY }));
+      }
+      assertEquals(sha256(writer.take()), sha256(concat(parts)));
+    }
+  });
+
+  it("holds little memory for little output, whatever it wrote before", () => {
+    const held = () => {
+      const { external, arrayBuffers } = process.memoryUsage();
+      return Math.max(external, arrayBuffers);
+    };
+    const big = new Uint8Array(1_000_000);
+    const writers = Array.from({ length: 1000 }, (_, i) => {
+      const writer = new FrameWriter();
+      if (i % 50 === 0) {
+        writer.binary(big);
+        writer.take();
+      }
+      return writer;
+    });
+    const before = held();
+    for (const writer of writers) writer.ping();
+    const grown = held() - before;
+    assert(grown < 4_000_000, `${grown} bytes for ${writers.length} writers`);
+    for (const writer of writers) assertEquals(hex(writer.take()), "8900");
+  });
+
   it("gives away what can be transferred without loss to anyone", () => {
     const writer = new FrameWriter();
     const other = new FrameWriter();
@@ -408,6 +445,8 @@ describe("what must not be written", () => {
     { opcode: 8, payload: new Uint8Array(1) },
     { opcode: 8, payload: bytesOf("03ed") },
     { opcode: 8, payload: bytesOf("03e7") },
+    { opcode: 8, payload: bytesOf("03e861ff") },
+    { opcode: 8, payload: bytesOf("03e8c3") },
   ];
 
   for (const [name, write] of Object.entries(WRITERS)) {
