@@ -61,3 +61,11 @@ static inline void mask_16_to_32(uint8_t *target, const uint8_t *source,
   *(any128 *)target = first;
   *(any128 *)(target + tail) = last;
 }
+
+/*
+ * From so many bytes on, more than the nearest cache holds, a range in place is
+ * masked downwards: 1.2 to 1.3 times as fast at 48 to 96 KiB where the bytes
+ * were written just before, 1.05 to 1.1 at 256 KiB and 1 MiB, and as fast where
+ * they were not (Sapphire Rapids, AVX2). At 32 KiB it is 3 to 6 % slower.
+ */
+static const size_t MIN_DOWN_LENGTH = 0xa000;

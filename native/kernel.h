@@ -70,7 +70,11 @@ static void KERNEL(mask_up)(uint8_t *target, const uint8_t *source,
     KERNEL(store)(target + tail + i * WIDTH, last[i]);
 }
 
-/* The mirror image, for a target that begins inside the source. */
+/*
+ * The mirror image, for a target that begins inside the source, and for what is
+ * longer than the nearest cache: bytes that were just written, mostly upwards,
+ * are met while their end is still there.
+ */
 static void KERNEL(mask_down)(uint8_t *target, const uint8_t *source,
                               size_t length, uint32_t key) {
   const size_t end = length - (uintptr_t)(target + length) % WIDTH;
@@ -97,7 +101,7 @@ static __attribute__((noinline)) void KERNEL(mask_long)(uint8_t *target,
                                                         size_t length,
                                                         uint32_t key) {
   const uintptr_t distance = (uintptr_t)target - (uintptr_t)source;
-  if (distance != 0 && distance < length) {
+  if (distance == 0 ? length >= MIN_DOWN_LENGTH : distance < length) {
     KERNEL(mask_down)(target, source, length, key);
   } else {
     KERNEL(mask_up)(target, source, length, key);

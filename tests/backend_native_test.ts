@@ -278,6 +278,32 @@ for (const { title, backend } of engines.filter(({ always }) => always)) {
       }
     });
 
+    it("leaves what only poses as bytes", () => {
+      const buffer = new ArrayBuffer(4000);
+      const posing = new DataView(buffer, 100, 8);
+      Object.setPrototypeOf(posing, Uint8Array.prototype);
+      for (const [name, value] of [["length", 3000], ["1999", 0]]) {
+        Object.defineProperty(posing, name, { value });
+      }
+      const bytes = posing as unknown as Uint8Array;
+      const other = new Uint8Array(4000);
+      for (
+        const run of [
+          () => backend.mask(bytes, 0, 2000, KEY),
+          () => backend.maskInto(bytes, 0, other, 0, 2000, KEY),
+          () => backend.maskInto(other, 0, bytes, 0, 2000, KEY),
+        ]
+      ) {
+        try {
+          run();
+        } catch (error) {
+          assert(error instanceof TypeError);
+        }
+      }
+      assertEquals(new Uint8Array(buffer), new Uint8Array(4000));
+      assertEquals(other, new Uint8Array(4000));
+    });
+
     it("takes detached and empty views for nothing", () => {
       const detached = new Uint8Array(100);
       structuredClone(detached.buffer, { transfer: [detached.buffer] });

@@ -42,6 +42,15 @@ static void test_mask_at_page_ends(const struct guarded *page) {
   }
 }
 
+/* what is masked downwards */
+static void test_long_at_page_ends(const struct guarded *pages) {
+  for (size_t cut = 0; cut < 80; cut++) {
+    const size_t length = pages->size - cut;
+    masks_in_place(pages->bytes, pages->size, 0, length);
+    masks_in_place(pages->bytes, pages->size, cut, length);
+  }
+}
+
 static void test_far_offsets(void) {
   static uint8_t bytes[300];
   const double far[] = {2147483647.0, 2147483648.0, 4294967296.0,
@@ -108,12 +117,15 @@ static void test_nothing(void) {
 }
 
 void test_mask(void) {
-  static struct guarded page;
-  if (!page.bytes)
+  static struct guarded page, pages;
+  if (!page.bytes) {
     page = guarded(4096);
+    pages = guarded(0xb000);
+  }
   test_nothing();
   test_sizes_and_alignments();
   test_mask_at_page_ends(&page);
+  test_long_at_page_ends(&pages);
   test_far_offsets();
   test_overlaps(&page);
 }

@@ -12,8 +12,8 @@ import { selfTest } from "./verify.ts";
 
 /** The functions of native/wsframe.h, over views. Every range lies inside its view. */
 export interface Library {
-  /** The length in bytes, whatever the object says of itself. */
-  sizeOf(bytes: Uint8Array): number;
+  /** Whether so many bytes are there, whatever the object says of itself. */
+  holds(bytes: Uint8Array, end: number): boolean;
   mask(bytes: Uint8Array, start: number, length: number, key: number): void;
   maskInto(
     target: Uint8Array,
@@ -65,15 +65,15 @@ const byteLength = Object.getOwnPropertyDescriptor(
   "byteLength",
 )!.get! as (this: Uint8Array) => number;
 
-/** {@linkcode Library.sizeOf} for every library. */
-export function sizeOf(bytes: Uint8Array): number {
-  return byteLength.call(bytes);
+/** {@linkcode Library.holds} for a library that takes anything for bytes. */
+export function holds(bytes: Uint8Array, end: number): boolean {
+  return end <= byteLength.call(bytes);
 }
 
 /** The library behind an FFI, where C gets a bare pointer. */
 export function libraryOf(symbols: Symbols): Library {
   return {
-    sizeOf,
+    holds,
     mask: symbols.wsframe_mask,
     maskInto: symbols.wsframe_mask_into,
     scan: (
@@ -125,8 +125,7 @@ export function nativeBackend(
     minBytes: minimum.mask,
 
     mask(bytes, start, length, key) {
-      // Turned round, so that no number at all is no length either.
-      if (!(start + length <= library.sizeOf(bytes))) {
+      if (!library.holds(bytes, start + length)) {
         portable.mask(bytes, start, length, key);
       } else library.mask(bytes, start, length, key);
     },
@@ -134,8 +133,8 @@ export function nativeBackend(
     maskInto(target, targetStart, source, sourceStart, length, key) {
       if (
         !(length >= minimum.maskInto &&
-          targetStart + length <= library.sizeOf(target) &&
-          sourceStart + length <= library.sizeOf(source))
+          library.holds(target, targetStart + length) &&
+          library.holds(source, sourceStart + length))
       ) {
         portable.maskInto(
           target,
@@ -161,9 +160,8 @@ export function nativeBackend(
       maxPayloadLength,
     ) {
       return !(length >= minimum.scan &&
-          start + length <= library.sizeOf(source) &&
-          (target === null ||
-            targetStart + length <= library.sizeOf(target)))
+          library.holds(source, start + length) &&
+          (target === null || library.holds(target, targetStart + length)))
         ? portable.scan(
           source,
           start,

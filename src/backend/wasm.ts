@@ -16,7 +16,7 @@ import {
 } from "./backend.ts";
 import { V8 } from "../engine.ts";
 import * as embedded from "./embedded/wasm.ts";
-import { messageOf, nativeBackend, sizeOf } from "./native.ts";
+import { holds, messageOf, nativeBackend } from "./native.ts";
 import type { Library, MinimumLengths } from "./native.ts";
 import * as portable from "./portable.ts";
 import { decode } from "./verify.ts";
@@ -236,7 +236,7 @@ function libraryOf(exports: Exports): Library {
 
   return {
     // a view is made for every range, and the engine makes none that is too long
-    sizeOf,
+    holds,
     mask: (bytes, start, length, key) =>
       maskInto(bytes, start, bytes, start, length, key),
     maskInto,
