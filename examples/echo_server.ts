@@ -155,9 +155,10 @@ class Peer {
  * Frees a received chunk, and with it the data of its events. Until the collector did,
  * hundreds of them would wait, and reading into ever fresh memory costs more than all else.
  */
-function free({ buffer }: Uint8Array): void {
+function free({ buffer, byteLength }: Uint8Array): void {
+  const isAlone = byteLength === buffer.byteLength;
   // Node 20 cannot.
-  if (buffer instanceof ArrayBuffer) buffer.transfer?.(0);
+  if (isAlone && buffer instanceof ArrayBuffer) buffer.transfer?.(0);
 }
 
 function concat(a: Uint8Array, b: Uint8Array): Uint8Array {

@@ -388,9 +388,10 @@ class Client {
 }
 
 /** Frees a chunk; the collector would let hundreds of them wait, at the server's cost, too. */
-function free({ buffer }: Uint8Array): void {
+function free({ buffer, byteLength }: Uint8Array): void {
+  const isAlone = byteLength === buffer.byteLength;
   // Node 20 cannot.
-  if (buffer instanceof ArrayBuffer) buffer.transfer?.(0);
+  if (isAlone && buffer instanceof ArrayBuffer) buffer.transfer?.(0);
 }
 
 /** What was counted. */

@@ -8,7 +8,7 @@
  * Random words, drawn 4096 at a time: `crypto.getRandomValues` costs 0.5 to 1.5 us a
  * call besides what it fills. An index past the end means that the pool is spent.
  */
-const pool: Int32Array = new Int32Array(4096);
+const pool: Int32Array<ArrayBuffer> = new Int32Array(4096);
 let next: number = pool.length;
 
 function refill(): void {

@@ -33,6 +33,10 @@ async function types(): Promise<Ended> {
   const options = map ? [`--import-map=${map}`] : [];
   const files = await deno("check", ...options, ".");
   if (files.code !== 0) return files;
+  // Its users' options hold for the source, too.
+  const entries = Object.values(manifest.exports);
+  const strict = await deno("check", "--config=jsr.json", ...entries);
+  if (strict.code !== 0) return strict;
   return await deno(
     "check",
     "--doc-only",

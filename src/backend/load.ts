@@ -214,7 +214,7 @@ export function loadBackend(
 export interface Process {
   readonly platform: string;
   readonly arch: string;
-  readonly versions: Readonly<Record<string, string | undefined>>;
+  readonly versions: { readonly node?: string; readonly bun?: string };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly permission?: { has(scope: string, reference?: string): boolean };
   /** Node 20.16, Bun 1.2. */

@@ -85,7 +85,7 @@ interface Runtime {
     };
     env: { get(name: string): string | undefined };
   };
-  process?: { env?: Record<string, string | undefined> };
+  process?: { env?: { readonly WSFRAME_BACKEND?: string } };
 }
 
 /** `WSFRAME_BACKEND`, read only where that needs no prompt. */

@@ -47,7 +47,7 @@ export interface ConnectionOptions extends WriteOptions {
   role: Role;
   /** The longest payload of one frame to accept, in bytes (default 16 MiB). */
   maxPayloadLength?: number | undefined;
-  /** The longest message to accept, in bytes, as received and as inflated (default 64 MiB). */
+  /** The longest message to accept, in bytes, inflated where it was compressed (default 64 MiB). */
   maxMessageLength?: number | undefined;
   /** The most fragments of one message to accept, empty ones included (default 16384). */
   maxFragments?: number | undefined;
@@ -58,7 +58,10 @@ export interface ConnectionOptions extends WriteOptions {
    * is little to win). `compress` of {@linkcode Connection.send} overrides it.
    */
   deflateThreshold?: number | undefined;
-  /** Messages are handed out in pieces as they arrive (default false). */
+  /**
+   * Messages are handed out in pieces as they arrive, of 64 KiB at most where they were
+   * compressed (default false).
+   */
   partial?: boolean | undefined;
   /**
    * Unmask inside the received chunks, of which the data of events may then be views
@@ -255,7 +258,7 @@ export class Connection {
    * @returns The events of this chunk, and of earlier ones that were not iterated over
    * @throws {TypeError} When `chunk` is not a Uint8Array, or an earlier one became shorter
    * before it was read
-   * @throws {RangeError} When there is no memory for a message
+   * @throws {Error} What the engine throws for a message that it cannot hold
    */
   receive(chunk: Uint8Array): Iterable<ConnectionEvent> {
     if (!(chunk instanceof Uint8Array)) checkBytes(chunk, "chunk");

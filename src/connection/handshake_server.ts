@@ -325,7 +325,7 @@ function fieldOf(name: string, value: unknown): string | null {
 
 /** The rules of RFC 6455 section 4.2.1. Returns the key. */
 function checkUpgradeRequest(
-  request: { method?: string },
+  request: { method?: string | undefined },
   field: Fields,
 ): string {
   if (request.method !== "GET") {
