@@ -117,7 +117,8 @@ class Peer {
     const output = connection.takeOutput();
     if (output.length === 0) return;
     // Written, it makes room for the next: much data then needs no fresh memory.
-    if (this.#socket.write(output, () => recycle(output))) return;
+    const written = (error?: Error | null) => error || recycle(output);
+    if (this.#socket.write(output, written)) return;
     // The peer reads slower than it sends: nothing more is taken from it until "drain".
     this.#socket.pause();
   }

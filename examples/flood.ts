@@ -284,6 +284,7 @@ class Client {
   /** Whether the first echo is there. */
   #checkEcho(connection: Connection, chunk: Uint8Array): boolean {
     const { message } = this.#flood;
+    let isThere = false;
     for (const event of connection.receive(chunk)) {
       if (event.type === "close") throw new Error(`Closed: ${event.code}`);
       if (event.type !== "text" && event.type !== "binary") continue;
@@ -292,10 +293,10 @@ class Client {
         ? data === message
         : Buffer.compare(data, message) === 0;
       if (!same) throw new Error("The first message came back changed");
-      return true;
+      isThere = true;
     }
     this.#write(connection.takeOutput());
-    return false;
+    return isThere;
   }
 
   start(): void {

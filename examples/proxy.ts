@@ -83,6 +83,10 @@ class Inspector {
     const head = bytes.toString("latin1", 0, end);
     const [line] = head.split("\r\n");
     this.#print(line);
+    if (/^HTTP\S+ 1(?!01 )/.test(line)) { // the answer is yet to come
+      this.#head = Buffer.alloc(0);
+      return this.#lookForHead(bytes.subarray(end + END_OF_HEAD.length));
+    }
     this.#head = null;
     if (
       line.startsWith("HTTP/")

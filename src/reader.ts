@@ -590,6 +590,7 @@ export class FrameReader implements Iterable<Frame> {
    * @returns Whether there is one; false: more bytes are needed. What the cursor shows
    * lives until the next `advance`, `push`, `end` or `reset`
    * @throws {FrameError} When the stream breaks a rule there
+   * @throws {TypeError} When a chunk became shorter before it was read, until `reset`
    */
   advance(): boolean {
     const row = this.#row;

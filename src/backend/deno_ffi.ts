@@ -116,7 +116,7 @@ function denoSystem(deno: DenoNamespace): System {
         : { uid, gid, mode, user };
     },
     // --allow-write=PATH, not of everything
-    isNamed: () => !granted(deno, { name: "write" }),
+    isConfined: () => !granted(deno, { name: "write" }),
     makeDirectory: (dir) => deno.makeTempDirSync({ dir, prefix: PREFIX }),
     writeFile: (path, bytes) =>
       deno.writeFileSync(path, bytes, { createNew: true, mode: 0o700 }),

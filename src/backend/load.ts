@@ -47,8 +47,8 @@ export interface System {
    * follow a symbolic link. Not asked on Windows.
    */
   ownership(path: string): Ownership | string;
-  /** Whether the user has named the directory as one to write to, and so vouches for it. */
-  isNamed(path: string): boolean;
+  /** Whether only places that the user named may be written to, who so vouches for them. */
+  isConfined(): boolean;
   /** Makes a new directory in `parent` that only this user may enter (mode 0700); returns its path. */
   makeDirectory(parent: string): string;
   /** Writes a file that must not exist yet. */
@@ -115,12 +115,12 @@ function* upward(path: string): Generator<string> {
 }
 
 /**
- * Throws where somebody else could put another file in the place of ours between its
- * writing and its opening: who owns the directory or one above it, or may write to it,
- * unless the sticky bit keeps them from what is not theirs. Of groups only root's is
- * trusted: who else is in one, even in the user's own, is not to be seen (and the same
- * bits may stand for an access control list). The system's own directories are taken
- * for well placed, and for well made where nothing is to be known.
+ * Throws where another user could exchange our file between its writing and its opening.
+ * That is whoever owns the directory or one above it, and whoever may write to one of
+ * them, unless its sticky bit is set. Of groups only root's is trusted: who else is in
+ * one, even in the user's own, is not to be seen (and the same bits may stand for an
+ * access control list). The system's own directories are taken for well placed, and for
+ * well made where nothing is to be known.
  */
 function checkOwnership(directory: string, system: System): void {
   if (system.platform === "win32") return;
@@ -129,7 +129,7 @@ function checkOwnership(directory: string, system: System): void {
   for (const path of paths) {
     const owner = system.ownership(path);
     if (typeof owner === "string") {
-      if (fixed || system.isNamed(directory)) return;
+      if (fixed || system.isConfined()) return;
       throw new Error(owner);
     }
     const { uid, gid, mode, user } = owner;
@@ -267,7 +267,7 @@ export function processSystem(process: Process): System {
       const { uid, gid, mode } = fs.lstatSync(path);
       return { uid, gid, mode, user };
     },
-    isNamed: () => false,
+    isConfined: () => false,
     makeDirectory: (parent) => fs.mkdtempSync(`${parent}/${PREFIX}`),
     writeFile: (path, bytes) =>
       fs.writeFileSync(path, bytes, { flag: "wx", mode: 0o700 }),

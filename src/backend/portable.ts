@@ -11,8 +11,9 @@ import {
   type Candidate,
   SCAN_CONSUMED,
   SCAN_FAULT,
+  SCAN_ROW_WORDS,
+  SCAN_ROWS,
 } from "./backend.ts";
-import { SCAN_ROW_WORDS, SCAN_ROWS } from "./backend.ts";
 import { V8 } from "../engine.ts";
 import { parsed, parseHeader } from "../header.ts";
 
