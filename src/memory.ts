@@ -106,10 +106,17 @@ let keptLength = 0;
 /**
  * Keeps a block that nothing else uses for {@linkcode takeBlock} and {@linkcode issue}; not
  * one that would be most of what is kept.
+ *
+ * @param block The block
+ * @param used How many of its bytes were written since it was taken (default all)
  */
-export function keep(block: Uint8Array<ArrayBuffer>): void {
+export function keep(
+  block: Uint8Array<ArrayBuffer>,
+  used: number = block.length,
+): void {
   const { length } = block;
   if (length === 0 || 2 * length > MAX_KEPT_LENGTH) return;
+  if (recycling) Issued.use(block, used);
   keptLength += length;
   while (keptLength > MAX_KEPT_LENGTH || kept.length === MAX_KEPT) {
     kept.shift();
@@ -158,17 +165,33 @@ const Given = function (buffer: ArrayBuffer) {
 class Issued extends Given {
   readonly #block: Uint8Array<ArrayBuffer>;
   #view: Uint8Array | null = null;
+  /** Behind so many bytes all are 0. */
+  #used: number;
 
   private constructor(block: Uint8Array<ArrayBuffer>) {
     super(block.buffer);
     this.#block = block;
+    this.#used = block.length;
   }
 
-  /** Remembers that a view into a block is the caller's, and with it all of the block. */
+  /**
+   * Remembers that a view of a block's first bytes is the caller's, and with it all of the
+   * block, of which the rest is cleared unless it is.
+   */
   static begin(block: Uint8Array<ArrayBuffer>, view: Uint8Array): void {
     const { buffer } = block;
     if (!(#view in buffer)) new Issued(block);
-    (buffer as unknown as Issued).#view = view;
+    const issued = buffer as unknown as Issued;
+    const { length } = view;
+    if (length < issued.#used) block.fill(0, length, issued.#used);
+    issued.#used = length;
+    issued.#view = view;
+  }
+
+  /** Remembers that bytes were written to a block that is not the caller's. */
+  static use(block: Uint8Array<ArrayBuffer>, length: number): void {
+    const { buffer } = block;
+    if (#view in buffer && length > buffer.#used) buffer.#used = length;
   }
 
   /** The block, if the caller had just this view into it; it is no longer the caller's. */
@@ -191,9 +214,9 @@ export function issueBlock(
   block: Uint8Array<ArrayBuffer>,
   length: number,
 ): Uint8Array<ArrayBuffer> {
-  if (length < block.length) block.fill(0, length);
   const bytes = new Uint8Array(block.buffer, 0, length);
   if (recycling && length >= MIN_RECYCLED_LENGTH) Issued.begin(block, bytes);
+  else if (length < block.length) block.fill(0, length);
   return bytes;
 }
 
@@ -241,5 +264,5 @@ export function recycle(bytes: Uint8Array): void {
   recycling = true;
   if (bytes.length < MIN_RECYCLED_LENGTH) return;
   const block = Issued.end(bytes);
-  if (block !== undefined) keep(block);
+  if (block !== undefined) keep(block, bytes.length);
 }

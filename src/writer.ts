@@ -576,7 +576,7 @@ export class FrameWriter {
     } else {
       taken = issue(length);
       maskRangeInto(taken, 0, block, 0, length, 0);
-      keep(block);
+      keep(block, length);
     }
     // A writer without output holds no memory.
     this.#block = NOTHING;
@@ -612,7 +612,7 @@ export class FrameWriter {
     );
     maskRangeInto(block, 0, old, 0, kept, 0);
     this.#block = block;
-    keep(old);
+    keep(old, kept);
   }
 
   #append(
