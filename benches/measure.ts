@@ -73,8 +73,8 @@ export interface Budget {
   once: boolean;
 }
 
-/** Nanoseconds of runs before the first sample: engines compile in the background. */
-const WARM_TIME = 6e6;
+/** Nanoseconds of runs before the first sample: V8 takes 400 000 calls to compile some for good. */
+const WARM_TIME = 25e6;
 /** A slow contender stops when its samples took so many times `sampleTime`, */
 const PATIENCE = 200;
 /** but not before so many rounds. */
