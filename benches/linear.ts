@@ -45,7 +45,7 @@ const FLOODS: Flood[] = [
   },
   {
     row: "one frame in 64 KiB chunks",
-    chunks: (times) => cut(encodeFrame(testBytes(2 * MiB * times)), 64 * KiB),
+    chunks: (times) => cut(encodeFrame(testBytes(4 * MiB * times)), 64 * KiB),
   },
   {
     row: "empty frames",

@@ -105,6 +105,7 @@ export async function bundleOf(folder: string): Promise<string> {
 const PROGRAMS = [
   "examples/echo_server",
   "examples/flood",
+  "examples/free",
   "benches/echo_peer",
 ];
 

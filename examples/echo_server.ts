@@ -22,6 +22,7 @@ import {
   readUpgradeRequest,
   rejectUpgrade,
 } from "../src/connection/mod.ts";
+import { free } from "./free.ts";
 
 /** Milliseconds that a peer has for its handshake. */
 const HANDSHAKE_TIME = 10_000;
@@ -150,16 +151,6 @@ class Peer {
     this.#flush(this.#connection);
     this.#limit(CLOSE_TIME);
   }
-}
-
-/**
- * Frees a received chunk, and with it the data of its events. Until the collector did,
- * hundreds of them would wait, and reading into ever fresh memory costs more than all else.
- */
-function free({ buffer, byteLength }: Uint8Array): void {
-  const isAlone = byteLength === buffer.byteLength;
-  // Node 20 cannot.
-  if (isAlone && buffer instanceof ArrayBuffer) buffer.transfer?.(0);
 }
 
 function concat(a: Uint8Array, b: Uint8Array): Uint8Array {

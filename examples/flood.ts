@@ -35,6 +35,7 @@ import {
   type DeflateParameters,
   readUpgradeResponse,
 } from "../src/connection/mod.ts";
+import { free } from "./free.ts";
 
 /** Milliseconds for everything up to the first echo, and for the closing handshake. */
 const OPEN_TIME = 10_000;
@@ -386,13 +387,6 @@ class Client {
       };
     });
   }
-}
-
-/** Frees a chunk; the collector would let hundreds of them wait, at the server's cost, too. */
-function free({ buffer, byteLength }: Uint8Array): void {
-  const isAlone = byteLength === buffer.byteLength;
-  // Node 20 cannot.
-  if (isAlone && buffer instanceof ArrayBuffer) buffer.transfer?.(0);
 }
 
 /** What was counted. */

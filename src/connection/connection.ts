@@ -419,7 +419,8 @@ export class Connection {
    * Takes the bytes to write to the transport: everything sent and answered since the
    * last call.
    *
-   * @returns The bytes, which are the caller's from now on, with their buffer
+   * @returns The bytes, which are the caller's from now on, with their buffer. That may be
+   * up to twice as long, with zeros behind the bytes: send the bytes, not `.buffer`
    */
   takeOutput(): Uint8Array<ArrayBuffer> {
     return this.#writer.take();
