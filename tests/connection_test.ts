@@ -779,6 +779,28 @@ describe("properties", () => {
     assertEquals(client.state, "closed");
   });
 
+  it("ends when a fragment cannot be sent, since the peer would miss it", () => {
+    const client = new Connection({ role: "client" });
+    const server = new Connection({ role: "server" });
+    client.send("a", { fin: false });
+    class Broken extends Uint8Array {
+      override get length(): number {
+        throw new RangeError("no memory");
+      }
+    }
+    client.send("b");
+    client.send(new Uint8Array(1), { fin: false });
+    const broken = new Broken(1);
+    assertThrows(() => client.send(broken), RangeError, "no memory");
+    assertEquals(client.state, "closed");
+    const codes = [client.receive(new Uint8Array(0)), [
+      ...server.receive(client.takeOutput()),
+    ]].map((events) =>
+      [...events].flatMap((event) => event.type === "close" ? event.code : [])
+    );
+    assertEquals(codes, [[1011], [1011]]);
+  });
+
   it("keeps many events that nobody asked for, in order", () => {
     const connection = new Connection({ role: "client" });
     const pings = Array.from({ length: 100_000 }, () => "8a00").join("");

@@ -11,28 +11,9 @@ import * as portable from "./portable.ts";
 import { selfTest } from "./verify.ts";
 
 /** The functions of native/wsframe.h, over views. Every range lies inside its view. */
-export interface Library {
+export interface Library extends Pick<Backend, "mask" | "maskInto" | "scan"> {
   /** Whether so many bytes are there, whatever the object says of itself. */
   holds(bytes: Uint8Array, end: number): boolean;
-  mask(bytes: Uint8Array, start: number, length: number, key: number): void;
-  maskInto(
-    target: Uint8Array,
-    targetStart: number,
-    source: Uint8Array,
-    sourceStart: number,
-    length: number,
-    key: number,
-  ): void;
-  scan(
-    source: Uint8Array,
-    start: number,
-    length: number,
-    target: Uint8Array | null,
-    targetStart: number,
-    table: Uint32Array,
-    flags: number,
-    maxPayloadLength: number,
-  ): number;
   cpu(): number;
   useKernel(kernel: number): number;
 }
