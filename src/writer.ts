@@ -14,7 +14,7 @@ import {
   shown,
   TEXT_OR_BYTES,
 } from "./check.ts";
-import { checkCloseCode, closePayload, readClosePayload } from "./close.ts";
+import { checkCloseCode, closePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
 import { MAX_HEADER_LENGTH } from "./header.ts";
 import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
@@ -153,12 +153,8 @@ function checkControlLength(first: number, length: number): void {
 
 function checkPayload(first: number, payload: Uint8Array): void {
   checkControlLength(first, payload.length);
-  if ((first & 0x0f) !== 8 || payload.length < 2) return;
-  checkCloseCode(payload[0]! << 8 | payload[1]!);
-  try {
-    readClosePayload(payload);
-  } catch {
-    throw new RangeError("Cannot write a close reason that is not UTF-8");
+  if ((first & 0x0f) === 8 && payload.length >= 2) {
+    checkCloseCode(payload[0]! << 8 | payload[1]!);
   }
 }
 

@@ -457,21 +457,30 @@ describe("permessage-deflate", () => {
     assert(event.type === "binary" && event.data.length === data.length);
   });
 
-  it("judges messages by what they inflate to, at the limit and beyond", () => {
-    for (const length of [0, 1, 1000, 65536]) {
-      const data = randomBytes(length, seeded(SEED));
+  it("judges messages as received and as inflated", () => {
+    const judge = (data: Uint8Array, maxMessageLength: number) => {
       const { server } = pair({});
       server.send(data);
-      const bytes = server.takeOutput();
-      assert(bytes.length - 2 > length, "It does not compress");
-      const judge = (maxMessageLength: number) =>
-        feed(
-          new Connection({ role: "client", deflate: {}, maxMessageLength }),
-          bytes,
-        ).map((event) => event.type === "close" ? event.code : event.data);
-      assertEquals(judge(length), [data]);
-      if (length > 0) assertEquals(judge(length - 1), [1009]);
+      const [{ first, payload }] = sentBy(server);
+      const options = {
+        role: "client",
+        deflate: {},
+        maxMessageLength,
+      } as const;
+      const [event] = feed(new Connection(options), frame(first, payload));
+      const result = event.type === "close" ? event.code : event.data;
+      return { length: payload.length, result };
+    };
+    for (const length of [1, 1000, 65536]) {
+      const data = randomBytes(length, seeded(SEED));
+      const received = judge(data, 100_000).length;
+      assert(received > length, "It does not compress");
+      assertEquals(judge(data, received).result, data);
+      assertEquals(judge(data, received - 1).result, 1009);
     }
+    const data = new Uint8Array(1000);
+    assertEquals(judge(data, 1000).result, data);
+    assertEquals(judge(data, 999).result, 1009);
   });
 
   it("inflates to every length about 64 KiB", () => {

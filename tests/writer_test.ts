@@ -445,8 +445,6 @@ describe("what must not be written", () => {
     { opcode: 8, payload: new Uint8Array(1) },
     { opcode: 8, payload: bytesOf("03ed") },
     { opcode: 8, payload: bytesOf("03e7") },
-    { opcode: 8, payload: bytesOf("03e861ff") },
-    { opcode: 8, payload: bytesOf("03e8c3") },
   ];
 
   for (const [name, write] of Object.entries(WRITERS)) {

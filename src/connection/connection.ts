@@ -47,7 +47,7 @@ export interface ConnectionOptions extends WriteOptions {
   role: Role;
   /** The longest payload of one frame to accept, in bytes (default 16 MiB). */
   maxPayloadLength?: number | undefined;
-  /** The longest message to accept, in bytes, inflated where it was compressed (default 64 MiB). */
+  /** The longest message to accept, in bytes, as received and as inflated (default 64 MiB). */
   maxMessageLength?: number | undefined;
   /** The most fragments of one message to accept, empty ones included (default 16384). */
   maxFragments?: number | undefined;

@@ -71,11 +71,7 @@ export class Incoming {
       this.#utf8.reset();
     }
     const { maxMessageLength, maxFragments } = this.#options;
-    // What is compressed is not kept: its inflated length counts.
-    if (
-      !this.#compressed &&
-      payloadLength > maxMessageLength - this.#announced
-    ) {
+    if (payloadLength > maxMessageLength - this.#announced) {
       return "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
     }
     this.#announced += payloadLength;
