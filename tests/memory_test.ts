@@ -28,6 +28,21 @@ function frameOf(size: number): Uint8Array {
   return frame;
 }
 
+const chunks = new Map<number, Uint8Array>();
+
+/** A masked frame behind a short one. */
+function chunkOf(size: number): Uint8Array {
+  let chunk = chunks.get(size);
+  if (chunk === undefined) {
+    const writer = new FrameWriter({ role: "client" });
+    writer.binary(new Uint8Array(10));
+    writer.binary(new Uint8Array(size));
+    chunk = writer.take().slice();
+    chunks.set(size, chunk);
+  }
+  return chunk;
+}
+
 /** Ways to get memory of this module's, of a payload of `size` bytes. */
 const SOURCES: Record<string, (size: number) => Uint8Array> = {
   "FrameWriter.take": (size) => {
@@ -52,6 +67,10 @@ const SOURCES: Record<string, (size: number) => Uint8Array> = {
     const reader = new FrameReader().push(bytes.slice(0, size >> 1));
     assertEquals([...reader], []);
     const [frame] = reader.push(bytes.slice(size >> 1));
+    return frame.payload;
+  },
+  "the iterator, behind a short frame": (size) => {
+    const [, frame] = new FrameReader().push(chunkOf(size));
     return frame.payload;
   },
   "an event": (size) => {
