@@ -73,8 +73,11 @@ export interface Budget {
   once: boolean;
 }
 
-/** Nanoseconds of runs before the first sample: V8 takes 400 000 calls to compile some for good. */
-const WARM_TIME = 25e6;
+/** Nanoseconds of runs before the first sample: engines compile in the background. */
+const WARM_TIME = 6e6;
+/** The same where a run takes less than this: V8 compiles some loops after 400 000 calls. */
+const SHORT_RUN = 1000;
+const SHORT_RUN_WARM_TIME = 25e6;
 /** A slow contender stops when its samples took so many times `sampleTime`, */
 const PATIENCE = 200;
 /** but not before so many rounds. */
@@ -187,7 +190,8 @@ async function timed(loop: Loop, runs: number): Promise<number> {
 /** Nanoseconds that a run takes once the engine has compiled it. */
 async function estimate(loop: Loop, sampleTime: number): Promise<number> {
   let spent = 0, best = Infinity;
-  for (let n = 0, runs = 1; n < LEAST_ROUNDS || spent < WARM_TIME; n++) {
+  const warmTime = () => best < SHORT_RUN ? SHORT_RUN_WARM_TIME : WARM_TIME;
+  for (let n = 0, runs = 1; n < LEAST_ROUNDS || spent < warmTime(); n++) {
     const time = await timed(loop, runs);
     spent += time;
     // The best, or one interruption would leave the loop too short to be compiled.

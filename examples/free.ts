@@ -1,7 +1,7 @@
 /**
  * Frees received chunks at once. The collector would let hundreds of them wait, and
- * reading into ever fresh memory costs more than all else that a server does with them:
- * from 1 KiB per message on an echo server is twice as fast for it.
+ * reading into ever fresh memory can cost as much as all else that a server does with
+ * them: from 1 KiB per message on an echo server is up to twice as fast for it.
  *
  * @module
  */

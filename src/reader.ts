@@ -899,9 +899,9 @@ export class FrameReader implements Iterable<Frame> {
 
   /**
    * Memory for `needed` bytes of the open frame. Its size follows the bytes that have
-   * arrived, four to eight times as many (or a kept block of twice that),
-   * never the length that a header claims. What the iterator hands out gets fresh memory
-   * once a quarter has come, all else a block: fresh memory costs more than the copy.
+   * arrived, four to eight times as many (or a kept block of twice that), never the
+   * length that a header claims. What the iterator hands out gets fresh memory once a
+   * quarter has come, all else a block: fresh memory costs more than the copy.
    */
   #assemblyFor(needed: number, own: boolean): Uint8Array<ArrayBuffer> {
     const old = this.#assembly;

@@ -4,7 +4,7 @@
  */
 
 import { Buffer } from "node:buffer";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import {
   assert,
@@ -487,6 +487,35 @@ describe("proxy", () => {
         "#2 -> WS_ERR_UNEXPECTED_RSV_2_3: ",
         '#2 <- close        fin      2 bytes 1002 ""',
         "#3 -> GET /?[1m HTTP/1.1",
+      ]
+    ) assertStringIncludes(printed, `\n${line}`);
+  });
+
+  it("sees past interim responses", async () => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 1");
+        socket.write("01 Switching Protocols\r\n\r\n");
+        socket.end(writeFrame({ opcode: 1, payload: "hello" }));
+      });
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, "127.0.0.1", resolve);
+    });
+    const { port: target } = server.address() as AddressInfo;
+    const printed = await withServer("proxy.ts", async (port) => {
+      const raw = new Raw(port);
+      await raw.write(REQUEST);
+      await raw.ended;
+      raw.socket.end();
+    }, `${target}`);
+    server.close();
+    for (
+      const line of [
+        "#1 <- HTTP/1.1 103 Early Hints",
+        "#1 <- HTTP/1.1 101 Switching Protocols",
+        '#1 <- text         fin      5 bytes "hello"',
       ]
     ) assertStringIncludes(printed, `\n${line}`);
   });
