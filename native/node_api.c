@@ -8,8 +8,8 @@
  * caller hands over once, as `exports.block`, and fills before each call.
  *
  * The caller has checked every range: asking a view for its length costs 3 ns,
- * a tenth of a call of mask, so only scan does. A value that is no typed array
- * is left alone.
+ * a tenth of a call of mask, so only scan does. What is no typed array, though
+ * it looks like one (a proxy), is a TypeError.
  *
  * There is no state here: each worker opens a library of its own with its own
  * block, which reaches the functions as their data pointer.
@@ -43,6 +43,7 @@ NAPI napi_status napi_set_named_property(napi_env, napi_value, const char *,
                                          napi_value);
 NAPI napi_status napi_create_function(napi_env, const char *, size_t,
                                       napi_callback, void *, napi_value *);
+NAPI napi_status napi_throw_type_error(napi_env, const char *, const char *);
 NAPI napi_status napi_create_reference(napi_env, napi_value, uint32_t,
                                        napi_ref *);
 
@@ -65,10 +66,12 @@ static view view_of(napi_env env, napi_value value) {
   return (view){data, (double)length};
 }
 
-/* The bytes of a typed array; false for any other value, null for one. */
+/* The bytes of a typed array; throws and is false for any other value. */
 static int bytes_of(napi_env env, napi_value value, void **data) {
-  return napi_get_typedarray_info(env, value, NULL, NULL, data, NULL, NULL) ==
-         0;
+  if (napi_get_typedarray_info(env, value, NULL, NULL, data, NULL, NULL) == 0)
+    return 1;
+  napi_throw_type_error(env, NULL, "Expected bytes in a Uint8Array");
+  return 0;
 }
 
 /* The arguments of a call; returns the block. Missing ones are undefined. */
@@ -123,6 +126,8 @@ static napi_value scan(napi_env env, napi_callback_info info) {
     block[RESULT] = wsframe_scan(source.data, block[0], block[1], target.data,
                                  block[2], table.data, (uint32_t)table.length,
                                  (uint32_t)block[3], block[4]);
+  } else {
+    napi_throw_type_error(env, NULL, "Expected bytes in a Uint8Array");
   }
   return NULL;
 }

@@ -79,6 +79,9 @@ export const CloseCode: {
   readonly TryAgainLater: 1013;
   readonly BadGateway: 1014;
   readonly TlsHandshake: 1015;
+  readonly Unauthorized: 3000;
+  readonly Forbidden: 3003;
+  readonly Timeout: 3008;
 } = {
   Normal: 1000,
   GoingAway: 1001,
@@ -95,6 +98,9 @@ export const CloseCode: {
   TryAgainLater: 1013,
   BadGateway: 1014,
   TlsHandshake: 1015,
+  Unauthorized: 3000,
+  Forbidden: 3003,
+  Timeout: 3008,
 } as const;
 
 /** What a frame header says (RFC 6455 section 5.2). */

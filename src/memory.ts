@@ -165,7 +165,7 @@ const Given = function (buffer: ArrayBuffer) {
 class Issued extends Given {
   readonly #block: Uint8Array<ArrayBuffer>;
   #view: Uint8Array | null = null;
-  /** Behind so many bytes all are 0. */
+  /** Behind so many bytes this module wrote nothing: all are 0, unless the caller did. */
   #used: number;
 
   private constructor(block: Uint8Array<ArrayBuffer>) {
@@ -231,7 +231,7 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
  * Gives back memory that this module handed out, once nobody uses it any more: what comes
  * later then needs no fresh memory, which costs more than reading or writing the frames.
  * For servers and load generators that move much data; nobody needs to call it. At most
- * 4 MiB are kept, in at most 32 blocks of at most 2 MiB, for the whole process.
+ * 4 MiB are kept, in at most 32 blocks of at most 2 MiB, in each thread.
  *
  * It takes what `take`, `takeOutput` and `writeFrame` returned, once it was written, and
  * payloads of frames of the iterator and data of a Connection's events, each just as it

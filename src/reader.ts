@@ -338,7 +338,7 @@ export function shortened(): TypeError {
   );
 }
 
-/** What a scan works with; readers share these, so that an idle one holds none. */
+/** What a scan works with; readers share these, so that one read to its end holds none. */
 interface Workspace {
   table: Uint32Array;
   scratch: Uint8Array;
@@ -404,7 +404,9 @@ class FrameIterator implements IterableIterator<Frame> {
  * `push`, which copies what was not read (so pushing from inside an iteration is
  * fine). Payloads of the iterator may share memory with others, 64 KiB at most, as
  * Node's buffers do: keeping one keeps the block, and one is to be copied before its
- * buffer is transferred.
+ * buffer is transferred. Read on until there is nothing more, that is until `advance`
+ * gives false or the iteration is done: a reader then holds no memory but that of an
+ * incomplete frame, else up to 81 KiB.
  *
  * @example The iterator
  * ```ts
@@ -489,6 +491,8 @@ export class FrameReader implements Iterable<Frame> {
   #assembly: Uint8Array<ArrayBuffer> = NOTHING;
   /** Whether `#assembly` is as long as the payload, to be handed out; else it is a block. */
   #assemblyOwned = false;
+  /** The block that `#assembly` was when it came under the cursor, if that is another now. */
+  #shown: Uint8Array<ArrayBuffer> = NOTHING;
 
   /** Under the cursor. */
   #head = 0;
@@ -630,7 +634,16 @@ export class FrameReader implements Iterable<Frame> {
     if (
       this.#memory === this.#chunk && this.#length > 0 &&
       this.#memory[this.#start + this.#length - 1] === undefined
-    ) throw shortened();
+    ) this.#lose();
+  }
+
+  /** Throws now and whenever something is read from here on: what follows is lost, too. */
+  #lose(): never {
+    this.#row = this.#rowEnd;
+    this.#fault = 0;
+    // No chunk is as long, whatever becomes of this one.
+    this.#end = Infinity;
+    throw shortened();
   }
 
   /**
@@ -664,6 +677,8 @@ export class FrameReader implements Iterable<Frame> {
       this.#assembly = NOTHING;
       this.#assemblyOwned = false;
     }
+    keep(this.#shown);
+    this.#shown = NOTHING;
     this.#chunk = NOTHING;
     this.#offset += this.#end;
     this.#at = 0;
@@ -704,8 +719,7 @@ export class FrameReader implements Iterable<Frame> {
     const table = this.#table = workspace.table;
     const chunk = this.#chunk;
     const start = this.#at;
-    const remaining = this.#end - start;
-    let length = remaining;
+    let length = this.#end - start;
     let target: Uint8Array | null = null;
     let targetStart = 0;
     let shared = false;
@@ -765,17 +779,26 @@ export class FrameReader implements Iterable<Frame> {
       this.#plainStart = 0;
       this.#plainOwned = true;
     }
-    if (
-      fault === 0 && length === remaining && !this.#partial &&
-      this.#rowEnd <= table.length - SCAN_ROW_WORDS
-    ) this.#keepRest(own);
     this.#show(SCAN_ROWS);
+    if (fault === 0) this.#keepRest(own);
     return true;
   }
 
-  /** Takes the incomplete frame at the end, so that the chunk is free once its frames were read. */
+  /**
+   * Where only an incomplete frame is left, takes it, so that the chunk is free once its
+   * frames were read.
+   */
   #keepRest(own: boolean): void {
-    if (this.#at === this.#end) return;
+    if (
+      this.#partial || this.#at === this.#end ||
+      this.#headerOfWhole(this.#end - this.#at) !== 0
+    ) return;
+    if (this.#memory === this.#assembly) {
+      // What is under the cursor stands there; it is free when the next frame does.
+      keep(this.#shown);
+      this.#shown = this.#assembly;
+      this.#assembly = NOTHING;
+    }
     this.#open = true;
     this.#openOffset = this.#offset + this.#at;
     this.#feed(own);
@@ -816,9 +839,7 @@ export class FrameReader implements Iterable<Frame> {
     this.#owned = true;
     this.#payload = null;
     this.#at = start + headerLength + payloadLength;
-    if (!this.#partial && this.#headerOfWhole(this.#end - this.#at) === 0) {
-      this.#keepRest(true);
-    }
+    this.#keepRest(true);
     return true;
   }
 
@@ -943,7 +964,10 @@ export class FrameReader implements Iterable<Frame> {
     this.#owned = owned;
     this.#payload = null;
     this.#openReceived = offset + length;
-    if (this.#openReceived === this.#openPayloadLength) this.#close();
+    if (this.#openReceived === this.#openPayloadLength) {
+      this.#close();
+      this.#keepRest(owned);
+    }
     return true;
   }
 
@@ -976,6 +1000,7 @@ export class FrameReader implements Iterable<Frame> {
   #ownedPayload(): Uint8Array {
     this.#checkMemory();
     const length = this.#length;
+    if (length === 0) return new Uint8Array(0);
     const memory = this.#memory;
     const start = this.#start;
     if (
@@ -987,7 +1012,7 @@ export class FrameReader implements Iterable<Frame> {
     }
     if (this.#owned) {
       // As it was allocated, so that it can be recycled.
-      if (length === memory.length && length > 0 && !this.#inPlace) {
+      if (length === memory.length && !this.#inPlace) {
         return memory;
       }
       // Asking a view for its buffer costs 5 to 20 ns in V8, so ask once per block.
@@ -1077,7 +1102,9 @@ export class FrameReader implements Iterable<Frame> {
    */
   get payload(): Uint8Array {
     this.#checkMemory();
-    return this.#payload ??= view(this.#memory, this.#start, this.#length);
+    return this.#payload ??= this.#length === 0
+      ? new Uint8Array(0)
+      : view(this.#memory, this.#start, this.#length);
   }
 
   /**
@@ -1146,7 +1173,12 @@ export class FrameReader implements Iterable<Frame> {
     this.#ended = true;
     const offset = this.#unfinished();
     if (offset < 0) return;
-    if (offset === this.#bufferedStart()) this.#fail(0, offset);
+    if (
+      offset === this.#bufferedStart() &&
+      // There may be pieces of it to read.
+      !(this.#partial &&
+        (this.#at < this.#end || this.#queueAt < this.#queue.length))
+    ) this.#fail(0, offset);
     throw new FrameError("WS_ERR_UNEXPECTED_END", offset);
   }
 

@@ -684,8 +684,94 @@ describe("FrameReader", () => {
         const read = () => reader.advance() && hex(reader.payload);
         // Without `inPlace`, masked payloads are in the reader's own memory by then.
         if (role === "client" && !inPlace) assertEquals(read(), "616263");
-        else assertThrows(read, TypeError, "became shorter");
+        else {
+          // What follows is lost, too.
+          for (let i = 0; i < 3; i++) {
+            assertThrows(read, TypeError, "became shorter");
+          }
+          assertThrows(() => reader.end(), TypeError, "became shorter");
+          reader.reset();
+          assertEquals(hex([...reader.push(frame)][0].payload), "616263");
+        }
       }
+    }
+  });
+
+  itOnEachBackend("gives empty frames of a chunk that is gone", () => {
+    for (const inPlace of [false, true]) {
+      const empty = writeFrame({ opcode: 2 });
+      const buffer = new ArrayBuffer(4, { maxByteLength: 8 });
+      const chunk = new Uint8Array(buffer);
+      chunk.set(empty);
+      chunk.set(empty, 2);
+      const reader = new FrameReader({ inPlace }).push(chunk);
+      assert(reader.advance());
+      buffer.resize(0);
+      assertEquals(reader.payload.length, 0);
+      assertEquals(Array.from(reader, ({ payload }) => payload.length), [0]);
+    }
+  });
+
+  itOnEachBackend("is done with a chunk when its frames were read", () => {
+    const frame = (length: number, value: number) =>
+      writeFrame(
+        { opcode: 2, payload: new Uint8Array(length).fill(value) },
+        { role: "client" },
+      );
+    const open = frame(60_000, 9);
+    const begun = open.subarray(0, 30_000);
+    // What comes before the incomplete frame, and how many bytes of the first are in the
+    // chunk before.
+    const cases: [string, Uint8Array[], number][] = [
+      ["a frame", [frame(20, 1)], 0],
+      ["the end of one", [frame(20, 1)], 10],
+      ["the end of one, and another", [frame(20, 1), frame(20, 2)], 10],
+      ["one of many bytes", [frame(100_000, 1)], 0],
+      ["one of many bytes, cut", [frame(100_000, 1)], 50_000],
+      ["a table full", Array.from({ length: 1024 }, () => frame(1, 1)), 0],
+      ["a window full", Array.from({ length: 65 }, () => frame(1000, 1)), 0],
+    ];
+    for (const [title, frames, cut] of cases) {
+      for (const cursor of [false, true]) {
+        const stream = concat([...frames, begun]);
+        const reader = new FrameReader();
+        const iterator = reader[Symbol.iterator]();
+        const read = () =>
+          cursor
+            ? reader.advance() && reader.payload
+            : iterator.next().value?.payload;
+        reader.push(stream.slice(0, cut));
+        if (cut > 0) assert(!read());
+        const chunk = stream.slice(cut);
+        reader.push(chunk);
+        for (const written of frames) {
+          const { payload } = readFrame(written)!.frame;
+          assertEquals(read(), payload, title);
+        }
+        const last = reader.payload;
+        chunk.fill(0xee);
+        if (cursor) {
+          assertEquals(last, readFrame(frames.at(-1)!)!.frame.payload);
+        }
+        reader.push(open.slice(begun.length));
+        assertEquals(read(), new Uint8Array(60_000).fill(9), title);
+      }
+    }
+  });
+
+  it("gives the pieces that came before the end of the stream", () => {
+    for (const whole of [0, 1]) {
+      const frame = bytesOf("8203010203");
+      const bytes = concat([...Array(whole).fill(frame), frame.slice(0, 4)]);
+      const reader = new FrameReader({ partial: true }).push(bytes);
+      assertThrows(() => reader.end(), FrameError, "inside a frame");
+      const pieces: string[] = [];
+      const error = assertThrows(() => {
+        for (const { payload } of reader) pieces.push(hex(payload));
+      }, FrameError);
+      assertEquals(error.byteOffset, 5 * whole);
+      assertEquals(pieces.join(""), "010203".repeat(whole) + "0102");
+      assertThrows(() => reader.advance(), FrameError);
     }
   });
 

@@ -257,7 +257,7 @@ function maskNarrow(
   if (buffer !== keptBuffer || end >> 2 > words.length) {
     misses = misses + 1 & 7;
     if (
-      misses === 0 &&
+      misses === 0 && end <= buffer.byteLength &&
       (buffer.maxByteLength ?? buffer.byteLength) <= MAX_KEPT_BYTES
     ) {
       words = new Int32Array(buffer, 0, buffer.byteLength >> 2);
@@ -297,6 +297,9 @@ const MIN_COPY_BYTES = 128;
 /** So much at a time, in bytes, that the second pass finds it in the nearest cache. */
 const COPY_BYTES = 0x2000;
 
+/** Of a typed array itself: a subclass may have a `set` or a constructor of its own. */
+export const set: typeof Uint8Array.prototype.set = Uint8Array.prototype.set;
+
 /**
  * {@linkcode Backend.maskInto} in TypeScript: a copy by the engine, then in place, a
  * piece at a time. A loop from words to words is as fast (1.7 us for 16 KiB) once V8 has
@@ -321,8 +324,12 @@ export function maskInto(
   for (let i = 0; i < pieces; i++) {
     const at = COPY_BYTES * (backward ? pieces - 1 - i : i);
     const size = Math.min(COPY_BYTES, length - at);
-    const start = sourceStart + at;
-    target.set(source.subarray(start, start + size), targetStart + at);
+    const start = source.byteOffset + sourceStart + at;
+    set.call(
+      target,
+      new Uint8Array(source.buffer, start, size),
+      targetStart + at,
+    );
     if (key !== 0) mask(target, targetStart + at, size, key);
   }
 }

@@ -103,7 +103,7 @@ function libraryOf(exports: Exports): Library {
       const size = Math.min(PIECE, length - at);
       piece.set(range(source, sourceStart + at, size));
       exports.wsframe_mask(pieceStart, 0, size, key);
-      target.set(range(piece, 0, size), targetStart + at);
+      portable.set.call(target, range(piece, 0, size), targetStart + at);
     }
   }
 
