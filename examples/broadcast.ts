@@ -24,6 +24,7 @@ import {
   HandshakeError,
   rejectUpgrade,
 } from "../src/connection/mod.ts";
+import { portOf } from "./port.ts";
 
 const HOST = "127.0.0.1";
 /** Milliseconds that a peer has to close its end after ours. */
@@ -116,7 +117,9 @@ async function upgrade(
   try {
     const { bytes } = await acceptUpgrade(request);
     // A peer that left meanwhile: its "end" or "close" does not come again.
-    if (socket.destroyed || socket.readableEnded) return void socket.destroy();
+    if (socket.destroyed || socket.readableEnded || !server.listening) {
+      return void socket.destroy();
+    }
     socket.write(bytes);
     const peer = new Peer(socket);
     peer.receive(head); // frames that came right behind the handshake
@@ -143,7 +146,7 @@ server.on("listening", () => {
   const { port } = server.address() as { port: number };
   console.log(`Broadcast server on ws://${HOST}:${port}/`);
 });
-server.listen(Number(process.argv[2] ?? process.env.PORT ?? 8080), HOST);
+server.listen(portOf(process.argv[2] ?? process.env.PORT ?? "8080"), HOST);
 
 function stop(): void {
   server.close();

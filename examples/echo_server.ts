@@ -23,9 +23,12 @@ import {
   rejectUpgrade,
 } from "../src/connection/mod.ts";
 import { free } from "./free.ts";
+import { portOf } from "./port.ts";
 
 /** Milliseconds that a peer has for its handshake. */
 const HANDSHAKE_TIME = 10_000;
+/** Milliseconds that a peer has to read what is on its way when nothing more comes. */
+const READ_TIME = 60_000;
 /** Milliseconds that a peer has to close its end after ours. */
 const CLOSE_TIME = 5_000;
 /** Milliseconds of silence after which the system asks whether the peer's machine is there. */
@@ -135,8 +138,8 @@ class Peer {
   #finish(): void {
     // Bytes that nobody reads would make the system reset the connection.
     this.#take = () => {};
-    this.#socket.end();
-    this.#limit(CLOSE_TIME);
+    this.#limit(READ_TIME);
+    this.#socket.once("finish", () => this.#limit(CLOSE_TIME)).end();
   }
 
   #limit(time: number): void {
@@ -174,10 +177,11 @@ server.on("listening", () => {
     address: string;
     port: number;
   };
-  console.log(`Echo server on ws://${address}:${port}/`);
+  const host = address.includes(":") ? `[${address}]` : address;
+  console.log(`Echo server on ws://${host}:${port}/`);
 });
 server.listen(
-  Number(process.argv[2] ?? process.env.PORT ?? 8080),
+  portOf(process.argv[2] ?? process.env.PORT ?? "8080"),
   process.argv[3] ?? "127.0.0.1",
 );
 

@@ -79,8 +79,8 @@ function readOptions(args: string[]): Options {
     most: number,
     absent: number,
   ) => {
-    const text = take(name);
-    const value = text === undefined ? absent : Number(text || NaN);
+    const text = take(name) ?? String(absent);
+    const value = Number(text || NaN);
     if (value >= least && value <= most) return value;
     throw new RangeError(
       `Expected '${name}' to be a number from ${least} to ${most}, got "${text}"`,
@@ -247,7 +247,7 @@ class Client {
     // A batch is written again and again: its compression must not build on what was before.
     const deflate = wanted && { clientNoContextTakeover: true };
     const { bytes, key } = createUpgradeRequest({
-      host: `${host}:${port}`,
+      host: `${host.includes(":") ? `[${host}]` : host}:${port}`,
       deflate,
     });
     this.#socket.write(bytes);
@@ -307,8 +307,7 @@ class Client {
   /** Writes a batch. How many are in flight bounds what waits in the socket. */
   #send(): void {
     const flood = this.#flood;
-    if (this.#batch === undefined) return; // stopped before it was open
-    const { bytes, messages, length } = this.#batch;
+    const { bytes, messages, length } = this.#batch!;
     const missing = Math.min(messages, flood.left);
     if (missing === 0) return;
     flood.left -= missing;
@@ -418,7 +417,10 @@ async function run(flood: Flood): Promise<Result> {
     flood.stop = resolve;
     flood.fail = reject;
   });
-  process.once("SIGINT", flood.stop);
+  process.once("SIGINT", () => {
+    if (started > 0) flood.stop();
+    else flood.fail(new Error("Stopped before all connections were open"));
+  });
   try {
     while (clients.length < connections) {
       const opening: Promise<void>[] = [];

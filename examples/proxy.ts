@@ -18,6 +18,7 @@ import { connect, createServer, type Socket } from "node:net";
 import process from "node:process";
 // In your own program: from "@wsframe/wsframe".
 import { FrameError, FrameReader, Opcode, type Role } from "../mod.ts";
+import { portOf } from "./port.ts";
 
 const HOST = "127.0.0.1";
 /** Bytes of a payload that are shown. */
@@ -159,13 +160,16 @@ function pass(from: Socket, to: Socket, inspector: Inspector): void {
   from.on("close", (failed) => failed ? to.destroy() : to.end());
 }
 
+const listenPort = portOf(process.argv[2] ?? process.env.PORT ?? "8081");
+const targetPort = portOf(process.argv[3] ?? "8080");
+
 const open = new Set<Socket>();
 let count = 0;
 
 const server = createServer({ allowHalfOpen: true }, (client) => {
   const target = connect({
     host: HOST,
-    port: Number(process.argv[3] ?? 8080),
+    port: targetPort,
     allowHalfOpen: true,
   });
   const name = `#${++count}`;
@@ -185,7 +189,7 @@ server.on("listening", () => {
   const { port } = server.address() as { port: number };
   console.log(`Proxy on ws://${HOST}:${port}/`);
 });
-server.listen(Number(process.argv[2] ?? process.env.PORT ?? 8081), HOST);
+server.listen(listenPort, HOST);
 
 function stop(): void {
   server.close(() => process.exit());

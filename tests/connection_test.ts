@@ -231,9 +231,12 @@ describe("Connection", () => {
     server.send("\ude00b");
     server.send("c\ud83d", { fin: false });
     server.send("");
+    server.send("d😀", { fin: false });
+    server.send("e");
     assertEquals(feed(client, [server.takeOutput()]), [
       { type: "text", data: "a😀😀b" },
       { type: "text", data: "c\ufffd" },
+      { type: "text", data: "d😀e" },
     ]);
   });
 

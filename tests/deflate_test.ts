@@ -303,6 +303,19 @@ describe("permessage-deflate", () => {
     );
   });
 
+  it("goes on after a final block that ends a fragment", () => {
+    const client = new Connection({ role: "client", deflate: {} });
+    const a = bytesOf("4b0400"); // "a" in a final block
+    // "a" in a block that is not, and the start of an empty one
+    const rest = bytesOf("4a0400");
+    const parts = [frame(0x42, a), frame(0x80, rest)];
+    const both: ConnectionEvent = { type: "binary", data: bytesOf("6161") };
+    assertEquals(feed(client, ...parts, ...parts), [both, both]);
+    // Without that start, the message ends inside of a block.
+    const [event] = feed(client, parts[0], frame(0x80, rest.subarray(0, 2)));
+    assert(event.type === "close" && event.code === 1007);
+  });
+
   it("reads streams of all kinds behind each other, however they are cut", () => {
     const random = seeded(SEED);
     const data = new TextEncoder().encode(texts(random)[4].slice(0, 200));

@@ -297,13 +297,26 @@ describe("echo_server", () => {
       raw.reset();
     }));
 
-  it("hangs up on a peer that says nothing", () =>
+  it("hangs up on a peer that says nothing, not on one that reads late", () =>
     withBystander(async (port, check) => {
+      const length = 20 << 20;
+      const late = await Raw.open(port);
+      late.socket.pause();
+      late.write(frame(2, new Uint8Array(length)));
+      late.write(frame(8, ""));
       const raw = new Raw(port);
       await raw.ended;
       assertEquals(raw.received.length, 0);
       raw.socket.end();
       await check();
+      let bytes = 0;
+      late.socket.removeAllListeners("data").on("data", (chunk: Uint8Array) => {
+        bytes += chunk.length;
+      });
+      late.socket.resume();
+      await late.ended;
+      assertEquals(bytes, 10 + length + 2);
+      late.socket.end();
     }));
 
   it("serves one while many misbehave at once", () =>
@@ -419,6 +432,67 @@ describe("flood", () => {
     assertEquals(refused.code, 1);
     assertMatch(refused.stderr, /\S/);
   });
+
+  it("speaks IPv6", async () => {
+    const server = new Program(example("echo_server.ts", "0", "::1"));
+    try {
+      const [, port] = await server.printed(/ on ws:\/\/\[::1\]:(\d+)\/\n/);
+      const { code, stderr } = await runExample(
+        "flood.ts",
+        port,
+        "--host=::1",
+        "--messages=10",
+      );
+      assertEquals({ code, stderr }, { code: 0, stderr: "" });
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it("can be stopped before it has begun", async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => {
+      sockets.push(socket.on("error", () => {}).resume());
+    }).listen(0, "127.0.0.1");
+    await new Promise((resolve) => silent.once("listening", resolve));
+    const connected = new Promise((resolve) =>
+      silent.once("connection", resolve)
+    );
+    const { port } = silent.address() as AddressInfo;
+    const program = new Program(
+      example("flood.ts", `${port}`, "--connections=300"),
+    );
+    try {
+      await connected;
+      program.signal("SIGINT");
+      const { code, stderr } = await program.ended;
+      assertEquals({ code, stderr }, {
+        code: 1,
+        stderr: "Stopped before all connections were open\n",
+      });
+      assertLess(sockets.length, 300);
+    } finally {
+      await program.stop();
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    }
+  });
+});
+
+it("servers refuse what is no port", async () => {
+  for (
+    const [file, ...args] of [
+      ["echo_server.ts", "abc"],
+      ["proxy.ts", "0", "70000"],
+      ["broadcast.ts", "1.5"],
+    ]
+  ) {
+    assertEquals(await runExample(file, ...args), {
+      code: 1,
+      stdout: "",
+      stderr: `Expected a port from 0 to 65535, got "${args.at(-1)}"\n`,
+    });
+  }
 });
 
 /** A port where nobody listens. */
@@ -564,6 +638,26 @@ describe("broadcast", () => {
         clean: true,
       });
       await program.ended;
+    });
+  });
+
+  it("ends while peers shake hands", async () => {
+    await withServer("broadcast.ts", async (port, program) => {
+      const peers = Array.from({ length: 200 }, () => new Raw(port));
+      await Promise.all(
+        peers.map(({ socket }) =>
+          new Promise((resolve) => socket.once("connect", resolve))
+        ),
+      );
+      for (const [i, { socket }] of peers.entries()) {
+        if (i === 100) program.signal("SIGINT");
+        socket.on("end", () => socket.end()).write(REQUEST);
+        socket.on("data", (bytes: Buffer) => {
+          if (bytes.includes(Buffer.of(3, 233))) socket.destroy(); // code 1001
+        });
+      }
+      await program.ended;
+      for (const { socket } of peers) socket.destroy();
     });
   });
 });

@@ -185,6 +185,15 @@ describe("readUpgradeRequest", () => {
     });
   }
 
+  for (
+    const target of ["*", "http://", "https:///a", "http://:80/", "http://?"]
+  ) {
+    it(`refuses to get the target ${target}`, () => {
+      const head = bytes(request({}, `GET ${target} HTTP/1.1`));
+      assertThrows(() => readUpgradeRequest(head), HandshakeError, "malformed");
+    });
+  }
+
   it("takes bytes from 0x80 on in a value as Latin-1", () => {
     const read = readUpgradeRequest(bytes(request({ Cookie: "a=\xe4\xff" })));
     assertEquals(read?.request.headers.get("cookie"), "a=\xe4\xff");
@@ -1096,6 +1105,9 @@ describe("permessage-deflate, the client's judgement", () => {
     assertEquals((await judgeAnswer(PMD))?.deflate?.clientMaxWindowBits, 15);
     const own = await judgeAnswer(PMD, { clientMaxWindowBits: 11 });
     assertEquals(own?.deflate?.clientMaxWindowBits, 11);
+    // What the client announced holds, whether the server repeats it or not.
+    const announced = await judgeAnswer(PMD, { clientNoContextTakeover: true });
+    assertEquals(announced?.deflate?.clientNoContextTakeover, true);
   });
 
   for (

@@ -275,13 +275,14 @@ export class Connection {
    * received, and what is sent goes nowhere.
    *
    * @returns The events that were not iterated over, and, unless the connection was
-   * closed before, a `close` event with code 1006
+   * closed before, a `close` event with code 1006; with 1011 when a chunk was taken away
+   * before it was read
    */
   receiveEnd(): Iterable<ConnectionEvent> {
     try {
       this.#workOff();
     } catch {
-      // Of a chunk that was taken away nothing can be told but the end.
+      // A chunk was taken away: the event that tells it waits.
     }
     this.#ended = true;
     this.#unread = true;
@@ -443,9 +444,9 @@ export class Connection {
   #nextEvent(): ConnectionEvent | undefined {
     if (this.#queueAt === this.#queue.length) return this.#readEvent();
     const event = this.#queue[this.#queueAt++];
-    // An index, since `shift` moves all that is behind.
-    if (this.#queueAt === this.#queue.length) {
-      this.#queue = [];
+    // Half of it told: what was told goes, so that it stays linear and does not grow for ever.
+    if (2 * this.#queueAt >= this.#queue.length) {
+      this.#queue.splice(0, this.#queueAt);
       this.#queueAt = 0;
     }
     return event;
@@ -470,8 +471,7 @@ export class Connection {
       }
     } catch (error) {
       if (error instanceof FrameError) return this.#failWith(error);
-      // Once the transport has ended, its end is told, whatever happens.
-      if (!this.#ended) throw this.#break(error);
+      throw this.#break(error);
     }
     this.#unread = false;
     if (!this.#ended || this.#state === "closed") return undefined;

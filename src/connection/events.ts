@@ -46,7 +46,8 @@ export interface ConnectionClose {
   type: "close";
   /**
    * The code that the peer sent; 1005 when its Close had none; 1006 when the transport
-   * ended without a Close; after a fault of the peer, the code that tells which.
+   * ended without a Close; after a fault of the peer, the code that tells which; 1011
+   * when this side could not go on.
    */
   code: number;
   /** The reason that the peer sent; after a fault of the peer, what it was. */

@@ -196,11 +196,12 @@ function checkRequestLine(
 ): void {
   const method = endOf(bytes, start, stop, NAME);
   const target = endOf(bytes, method + 1, stop, TARGET);
-  const targetStart = latin1(bytes, method, Math.min(stop, method + 9));
+  // Up to the first character of the host, where the target is absolute.
+  const line = latin1(bytes, start, Math.min(target, method + 10));
   const version = latin1(bytes, target, Math.min(stop, target + 10));
   if (
     method === start ||
-    !/^ (?:\/|https?:\/\/|\* HTTP)/i.test(targetStart) ||
+    !/^(?:\S+ (?:\/|https?:\/\/[^/?:])|OPTIONS \*$)/i.test(line) ||
     !/^ HTTP\/\d\.\d$/.test(version)
   ) {
     throw new HandshakeError(400, "The request line is malformed");
