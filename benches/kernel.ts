@@ -10,7 +10,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { decode, type EmbeddedLibrary } from "../src/backend/verify.ts";
+import { decode, type EmbeddedLibrary } from "../src/backend/native.ts";
 import type { Peer } from "./peers.ts";
 
 /** Calls into the library from C. */

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { checksum } from "../src/backend/verify.ts";
+import { checksum } from "../src/backend/native.ts";
 
 const NATIVE: URL = new URL("./", import.meta.url);
 const EMBEDDED: URL = new URL("../src/backend/embedded/", import.meta.url);

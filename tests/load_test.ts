@@ -31,9 +31,9 @@ import {
   processSystem,
 } from "../src/backend/load.ts";
 import type { Process, System } from "../src/backend/load.ts";
+import { checksum, decode, selfTest } from "../src/backend/native.ts";
 import type { Library } from "../src/backend/native.ts";
 import * as portable from "../src/backend/portable.ts";
-import { checksum, decode, selfTest } from "../src/backend/verify.ts";
 
 const SYSTEM: System = processSystem(process as unknown as Process);
 const EMBEDDED = LIBRARIES[`${process.platform}-${process.arch}`]!;

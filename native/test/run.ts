@@ -12,7 +12,7 @@ import * as macosArm64 from "../../src/backend/embedded/macos_arm64.ts";
 import * as macosX64 from "../../src/backend/embedded/macos_x64.ts";
 import * as wasm from "../../src/backend/embedded/wasm.ts";
 import * as windowsX64 from "../../src/backend/embedded/windows_x64.ts";
-import { decode, type EmbeddedLibrary } from "../../src/backend/verify.ts";
+import { decode, type EmbeddedLibrary } from "../../src/backend/native.ts";
 
 const NATIVE: URL = new URL("../", import.meta.url);
 const TESTS: readonly string[] = [

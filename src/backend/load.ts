@@ -12,10 +12,8 @@ import * as linuxX64 from "./embedded/linux_x64.ts";
 import * as macosArm64 from "./embedded/macos_arm64.ts";
 import * as macosX64 from "./embedded/macos_x64.ts";
 import * as windowsX64 from "./embedded/windows_x64.ts";
-import { messageOf, nativeBackend } from "./native.ts";
-import type { Library, MinimumLengths } from "./native.ts";
-import { decode } from "./verify.ts";
-import type { EmbeddedLibrary } from "./verify.ts";
+import { decode, messageOf, nativeBackend } from "./native.ts";
+import type { EmbeddedLibrary, Library, MinimumLengths } from "./native.ts";
 
 /** The libraries that native/build.ts made; keys as in `process.platform` and `process.arch`. */
 export const LIBRARIES: Readonly<Record<string, EmbeddedLibrary>> = {

@@ -16,10 +16,9 @@ import {
 } from "./backend.ts";
 import { V8 } from "../engine.ts";
 import * as embedded from "./embedded/wasm.ts";
-import { holds, messageOf, nativeBackend } from "./native.ts";
+import { decode, holds, messageOf, nativeBackend } from "./native.ts";
 import type { Library, MinimumLengths } from "./native.ts";
 import * as portable from "./portable.ts";
-import { decode } from "./verify.ts";
 
 /** What the module exports. Pointers are numbers. */
 interface Exports {
