@@ -26,12 +26,14 @@ import {
   EXPECT_MASK,
   EXPECT_NO_MASK,
   HEADER_FAULTS,
+  MAX_HEADER_LENGTH,
   NO_CHECKS,
+  parsed,
+  parseHeader,
 } from "./check.ts";
 import { V8 } from "./engine.ts";
 import { FrameError } from "./errors.ts";
 import type { Frame, FrameHeader, Opcode, Role } from "./frame.ts";
-import { MAX_HEADER_LENGTH, parsed, parseHeader } from "./header.ts";
 import { maskRange, maskRangeInto } from "./mask.ts";
 import { keyBytes } from "./mask_key.ts";
 import {

@@ -11,12 +11,12 @@ import {
   checkOptions,
   checkRole,
   checkStrict,
+  MAX_HEADER_LENGTH,
   shown,
   TEXT_OR_BYTES,
 } from "./check.ts";
 import { checkCloseCode, closePayload } from "./close.ts";
 import type { FrameInit, Role } from "./frame.ts";
-import { MAX_HEADER_LENGTH } from "./header.ts";
 import { maskRange, maskRangeInto, maskRangeOver } from "./mask.ts";
 import { nextMaskKey } from "./mask_key.ts";
 import {

@@ -22,7 +22,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["src/close.ts"],
   ["src/mask.ts", "src/mask_key.ts"],
   ["src/backend/"],
-  ["src/header.ts", "src/memory.ts"],
+  ["src/memory.ts"],
   ["src/check.ts"],
   ["src/frame.ts", "src/errors.ts"],
   ["src/engine.ts"],

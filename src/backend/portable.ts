@@ -14,8 +14,8 @@ import {
   SCAN_ROW_WORDS,
   SCAN_ROWS,
 } from "./backend.ts";
+import { parsed, parseHeader } from "../check.ts";
 import { V8 } from "../engine.ts";
-import { parsed, parseHeader } from "../header.ts";
 
 /**
  * From so many bytes on words pay where their view is kept: 128 bytes take 22 to 40 ns,
