@@ -14,7 +14,7 @@ import {
 } from "./backend/portable.ts";
 import { current, engine } from "./backend/select.ts";
 import { checkBytes, shown } from "./check.ts";
-import { V8 } from "./engine.ts";
+import { V8 } from "./memory.ts";
 
 /**
  * From so many bytes on a longer loop is quicker. Below, the plain one keeps `mask` so

@@ -31,7 +31,6 @@ import {
   parsed,
   parseHeader,
 } from "./check.ts";
-import { V8 } from "./engine.ts";
 import { FrameError } from "./errors.ts";
 import type { Frame, FrameHeader, Opcode, Role } from "./frame.ts";
 import { maskRange, maskRangeInto } from "./mask.ts";
@@ -45,6 +44,7 @@ import {
   MAX_SMALL_LENGTH,
   share,
   takeBlock,
+  V8,
 } from "./memory.ts";
 
 /** How to read. */

@@ -25,7 +25,6 @@ const LAYERS: readonly (readonly string[])[] = [
   ["src/memory.ts"],
   ["src/check.ts"],
   ["src/frame.ts", "src/errors.ts"],
-  ["src/engine.ts"],
 ];
 
 /** The modules that know that backends exist. */

@@ -15,7 +15,7 @@ import {
   SCAN_ROWS,
 } from "./backend.ts";
 import { parsed, parseHeader } from "../check.ts";
-import { V8 } from "../engine.ts";
+import { V8 } from "../memory.ts";
 
 /**
  * From so many bytes on words pay where their view is kept: 128 bytes take 22 to 40 ns,

@@ -14,7 +14,7 @@ import {
   SCAN_ROW_WORDS,
   SCAN_ROWS,
 } from "./backend.ts";
-import { V8 } from "../engine.ts";
+import { V8 } from "../memory.ts";
 import * as embedded from "./embedded/wasm.ts";
 import { decode, holds, messageOf, nativeBackend } from "./native.ts";
 import type { Library, MinimumLengths } from "./native.ts";
