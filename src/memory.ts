@@ -8,7 +8,7 @@ import { checkBytes } from "./check.ts";
 
 /**
  * Whether a mistake gets V8's own words. A stack trace tells, too, but takes up to 2 ms to
- * be written; so does, in a large file, any throw under Deno or Bun.
+ * be written; so does, in a large file, any throw under Deno. Under Bun one takes 0.1 ms.
  */
 function speaksLikeV8(): boolean {
   try {
