@@ -17,7 +17,7 @@ interface Times {
   used: number;
 }
 
-/** Times in milliseconds; the first import of all pays for the loader. */
+/** Times in milliseconds; the first import of all pays for the loader. A peer has no use. */
 function program(module: string): string {
   const empty = (n: number) => JSON.stringify(`./empty${n}.mjs`);
   return `
@@ -28,14 +28,14 @@ function program(module: string): string {
     const t1 = now();
     const { mask } = await import(${JSON.stringify(module)});
     const t2 = now();
-    mask(new Uint8Array(65536), new Uint8Array([1, 2, 3, 4]));
+    mask?.(new Uint8Array(65536), new Uint8Array([1, 2, 3, 4]));
     const t3 = now();
     console.log(JSON.stringify({ empty: t1 - t0, imported: t2 - t1, used: t3 - t2 }));
   `;
 }
 
 function* rows(
-  { runtime, cache, library, bundle, quick, once }: Context,
+  { runtime, cache, library, bundle, peers, quick, once }: Context,
 ): Generator<Fact> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, "start-"));
@@ -57,13 +57,14 @@ function* rows(
       return values[values.length >> 1];
     };
   };
+  const more = ({ imported, empty }: Times) => imported - empty;
   const measure = starter("mod", library);
   yield {
     row: "import, more than of an empty module",
     name: "mod",
     unit: "ms",
     limit: 5,
-    measure: measure(({ imported, empty }) => imported - empty),
+    measure: measure(more),
   };
   yield {
     row: "first use: write, open and test the library",
@@ -72,16 +73,25 @@ function* rows(
     limit: 5,
     measure: measure(({ used }) => used),
   };
-  if (bundle === undefined) return;
-  yield {
-    row: "import of all modules in one, more than of an empty module",
-    name: "bundle",
-    unit: "ms",
-    limit: 5,
-    measure: starter("bundle", bundle)(({ imported, empty }) =>
-      imported - empty
-    ),
-  };
+  if (bundle !== undefined) {
+    yield {
+      row: "import of all modules in one, more than of an empty module",
+      name: "bundle",
+      unit: "ms",
+      limit: 5,
+      measure: starter("bundle", bundle)(more),
+    };
+  }
+  // By file path: Bun puts a shim before its name.
+  const ws = join(process.cwd(), "node_modules/ws/wrapper.mjs");
+  if (typeof peers.newReceiver !== "string") {
+    yield {
+      row: "import of npm ws, more than of an empty module",
+      name: "ws",
+      unit: "ms",
+      measure: starter("ws", ws)(more),
+    };
+  }
 }
 
 /** The table of starting. */
