@@ -83,6 +83,10 @@ function libraryOf(exports: Exports): Library {
   const piece = new Uint8Array(buffer, pieceStart, PIECE);
   const rows = new Uint32Array(buffer, tableStart, TABLE_WORDS);
   const oneRow = new Uint32Array(SCAN_ROWS + SCAN_ROW_WORDS);
+  // The rows and the frames of the last piece: views cost, and frames that follow each
+  // other are mostly alike.
+  let filled = rows;
+  let done = piece;
 
   function maskInto(
     target: Uint8Array,
@@ -131,12 +135,16 @@ function libraryOf(exports: Exports): Library {
       maxPayloadLength,
     );
     if (count > 0) {
-      const words = rows.subarray(
-        SCAN_ROWS,
-        SCAN_ROWS + count * SCAN_ROW_WORDS,
-      );
-      table.set(words, row);
-      target?.set(range(piece, 0, rows[SCAN_CONSUMED]!), targetStart);
+      const words = count * SCAN_ROW_WORDS;
+      if (filled.length !== words) {
+        filled = rows.subarray(SCAN_ROWS, SCAN_ROWS + words);
+      }
+      table.set(filled, row);
+      if (target !== null) {
+        const consumed = rows[SCAN_CONSUMED]!;
+        if (done.length !== consumed) done = piece.subarray(0, consumed);
+        target.set(done, targetStart);
+      }
     }
     return count;
   }
