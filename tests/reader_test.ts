@@ -172,6 +172,38 @@ describe("FrameReader", () => {
     }
   });
 
+  itOnEachBackend("reads frames about as large as a window", () => {
+    const random = seeded(10);
+    const writer = new FrameWriter({ role: "client" });
+    const frames: { payload: string; byteOffset: number }[] = [];
+    // What one scan covers is 64 KiB, or 16.5 where frames are longer than 125 bytes.
+    for (const window of [0x4200, 0x10000]) {
+      for (let over = -16; over <= 0; over++) {
+        for (const length of [window + over, random(300)]) {
+          const payload = randomBytes(length, random);
+          frames.push({
+            payload: hex(payload),
+            byteOffset: writer.bufferedBytes,
+          });
+          writer.binary(payload);
+        }
+      }
+    }
+    const bytes = writer.take();
+    for (const way of ways) {
+      const outcome = readAll(way, { role: "server" }, [bytes.slice()]);
+      assertEquals(outcome.error, null);
+      assertEquals(
+        outcome.frames.map(({ payload, byteOffset }) => ({
+          payload,
+          byteOffset,
+        })),
+        frames,
+        way,
+      );
+    }
+  });
+
   itOnEachBackend("reads unmasked frames, and both kinds mixed", () => {
     const random = seeded(9);
     for (const role of ["client", undefined] as const) {
