@@ -217,7 +217,8 @@ describe("openLibrary()", () => {
       "",
       "?",
       text.slice(0, -4),
-      text + "AAAA",
+      // in front: Node 20 ignores what follows padding
+      "AAAA" + text,
       ...[0, 100, text.length >> 1, text.length - 8].map(flip),
     ].map((text) => [text, ...LIBRARY.slice(1)]);
     for (const LIBRARY of [...damaged, [], [text, 1], [-1]]) {
