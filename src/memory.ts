@@ -93,6 +93,25 @@ export function isRecycling(): boolean {
   return recycling;
 }
 
+/**
+ * Short payloads that were given back, the last one of each length, and the one that was
+ * handed out last. No other one is known again: to mark one costs more than to make one.
+ */
+const spares: (Uint8Array<ArrayBuffer> | undefined)[] = [];
+let lastShort: Uint8Array<ArrayBuffer> | undefined;
+
+/**
+ * Memory of its own for a short payload, which may hold old bytes. Until the next one
+ * {@linkcode recycle} takes it back. For JavaScriptCore.
+ */
+export function issueShort(length: number): Uint8Array<ArrayBuffer> {
+  const spare = spares[length];
+  // Its length is 0 after somebody transferred it away.
+  if (spare?.length !== length) return lastShort = new Uint8Array(length);
+  spares[length] = undefined;
+  return lastShort = spare;
+}
+
 /** Whether a result of that length is alone in its memory, and may so be recycled. */
 export function hasOwnMemory(length: number): boolean {
   return length >= (recycling ? MIN_RECYCLED_LENGTH : MIN_OWN_LENGTH);
@@ -260,7 +279,8 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
  *
  * It takes what `take`, `takeOutput` and `writeFrame` returned, once it was written, and
  * payloads of frames of the iterator and data of a Connection's events, each just as it
- * was returned and from 2 KiB on. All else is left alone: what is shorter shares memory
+ * was returned and from 2 KiB on; in JavaScriptCore (Bun) payloads of up to 256 bytes, too,
+ * until the next one is handed out. All else is left alone: what is shorter shares memory
  * with others, and a part of the bytes, a view into a pushed chunk (`inPlace`), and what
  * was given back before or transferred are not this module's.
  *
@@ -287,7 +307,14 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
 export function recycle(bytes: Uint8Array): void {
   if (!(bytes instanceof Uint8Array)) checkBytes(bytes, "bytes");
   recycling = true;
-  if (bytes.length < MIN_RECYCLED_LENGTH) return;
+  const { length } = bytes;
+  if (length < MIN_RECYCLED_LENGTH) {
+    // 0 after somebody transferred it away.
+    if (bytes !== lastShort || length === 0) return;
+    spares[length] = lastShort;
+    lastShort = undefined;
+    return;
+  }
   const block = Issued.end(bytes);
-  if (block !== undefined) keep(block, bytes.length);
+  if (block !== undefined) keep(block, length);
 }

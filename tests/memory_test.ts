@@ -11,6 +11,7 @@ import { Connection } from "@wsframe/wsframe/connection";
 import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import { V8 } from "../src/engine.ts";
 import { hex, randomBytes, seeded } from "./vectors.ts";
 
 /** From here on everything asks for memory that came back. */
@@ -305,6 +306,106 @@ describe("recycle", () => {
     );
   });
 });
+
+describe("recycle of a short payload", () => {
+  const SHORT = ["the iterator", "an event"];
+
+  it("takes the one that was handed out last (JavaScriptCore)", () => {
+    for (const name of SHORT) {
+      const source = SOURCES[name];
+      for (const size of [1, 16, 33, 125, 126, 256]) {
+        const bytes = source(size);
+        recycle(bytes);
+        const again = source(size);
+        assertEquals(samePlace(again, bytes), !V8, `${name}, ${size} bytes`);
+        assertEquals(again, new Uint8Array(size));
+        if (!V8) assertEquals(again.buffer.byteLength, size);
+        // Another one was handed out since.
+        recycle(source(20));
+        recycle(again);
+        assert(!samePlace(source(size), again));
+      }
+    }
+  });
+
+  it("leaves alone parts, other views, and what it did not hand out", () => {
+    for (const name of SHORT) {
+      const source = SOURCES[name];
+      for (const size of [16, 125, 256, 257, 1000, 2047]) {
+        const bytes = source(size);
+        const { buffer, byteOffset } = bytes;
+        recycle(bytes.subarray(1));
+        recycle(bytes.subarray());
+        recycle(Buffer.from(buffer, byteOffset, size));
+        const foreign = new Uint8Array(size);
+        recycle(foreign);
+        const next = source(size);
+        assert(!samePlace(next, bytes) && next.buffer !== foreign.buffer);
+      }
+    }
+  });
+
+  it("never hands out one that was transferred", () => {
+    for (const name of SHORT) {
+      const source = SOURCES[name];
+      for (const size of [16, 125]) {
+        const early = source(size);
+        structuredClone(early, { transfer: [early.buffer as ArrayBuffer] });
+        recycle(early);
+        // Throws for one that was.
+        new Uint8Array(source(0).buffer);
+        const late = source(size);
+        recycle(late);
+        structuredClone(late, { transfer: [late.buffer as ArrayBuffer] });
+        for (let i = 0; i < 3; i++) {
+          assertEquals(source(size), new Uint8Array(size));
+        }
+      }
+    }
+  });
+
+  it("changes no message that is still held", () => {
+    const random = seeded(52);
+    for (const inPlace of [false, true]) {
+      const client = new Connection({ role: "client" });
+      const server = new Connection({ role: "server", inPlace });
+      for (let i = 0; i < 300; i++) {
+        const sent = Array.from(
+          { length: 1 + random(40) },
+          () => randomBytes(random(4) ? random(20) : random(400), random),
+        );
+        for (const message of sent) {
+          if (random(8) === 0) client.ping(new Uint8Array(random(100)));
+          if (random(8) === 0) client.send("text");
+          client.send(message);
+        }
+        const chunk = client.takeOutput();
+        const held: { data: Uint8Array; expected: string }[] = [];
+        for (const event of server.receive(chunk)) {
+          if (event.type === "text" || event.type === "close") continue;
+          const { data } = event;
+          const expected = event.type === "ping"
+            ? "00".repeat(data.length)
+            : hex(sent.shift()!);
+          assertEquals(hex(data), expected);
+          if (random(2)) {
+            recycle(data);
+            recycle(data);
+          } else held.push({ data, expected });
+        }
+        if (!inPlace) chunk.fill(0xee);
+        for (const { data, expected } of held) {
+          assertEquals(hex(data), expected);
+        }
+      }
+    }
+  });
+});
+
+/** Whether two views begin at the same byte of the same memory. */
+function samePlace(a: Uint8Array, b: Uint8Array): boolean {
+  return a.buffer === b.buffer && a.byteOffset === b.byteOffset;
+}
 
 describe("an empty payload", () => {
   it("may be transferred like any other", () => {
