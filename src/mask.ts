@@ -26,7 +26,7 @@ const MIN_UNROLLED_BYTES = 12;
 let minUnrolledBytes = 0;
 
 /** Fewer bytes than this are copied here: calls pay from 8 (Bun) to 40 bytes (Node) on. */
-const MIN_INTO_BYTES = 24;
+const MIN_INTO_BYTES: number = V8 ? 24 : 8;
 
 function checkKey(key: Uint8Array): void {
   if (!(key instanceof Uint8Array)) checkBytes(key, "key");

@@ -380,6 +380,15 @@ export let advanceOwned: (reader: FrameReader) => boolean;
 /** The payload under the cursor as memory that no later call changes. */
 export let ownedPayload: (reader: FrameReader) => Uint8Array;
 
+/**
+ * Under `rawPieces`: the payload of the next frame, if that is a whole Binary, short, and
+ * found already; the cursor, which is half of what such a frame costs, stays as it was.
+ */
+export let takeShortBinary: (
+  reader: FrameReader,
+  maxLength: number,
+) => Uint8Array | undefined;
+
 /** Under `rawPieces`: what the bytes under the cursor are still masked with, or 0. */
 export let pieceKey: (reader: FrameReader) => number;
 
@@ -1018,6 +1027,28 @@ export class FrameReader implements Iterable<Frame> {
     return true;
   }
 
+  #takeShortBinary(maxLength: number): Uint8Array | undefined {
+    const row = this.#row;
+    if (V8 || row === this.#rowEnd) return undefined;
+    const table = this.#table!;
+    const head = table[row]!;
+    const length = table[row + 2]!;
+    if (
+      (head & 0xff) !== 0x82 || length > MAX_COPIED_LENGTH || length > maxLength
+    ) return undefined;
+    const masked = (head & MASKED) !== 0;
+    const memory = masked ? this.#maskedMemory : this.#plainMemory;
+    const start = (masked ? this.#maskedStart : this.#plainStart) +
+      table[row + 1]!;
+    if (length > 0 && memory[start + length - 1] === undefined) {
+      throw shortened();
+    }
+    this.#row = row + SCAN_ROW_WORDS;
+    const payload = issueShort(length);
+    maskRangeInto(payload, 0, memory, start, length, 0);
+    return payload;
+  }
+
   #ownedPayload(): Uint8Array {
     this.#checkMemory();
     const length = this.#length;
@@ -1071,6 +1102,7 @@ export class FrameReader implements Iterable<Frame> {
     nextFrame = FrameReader.#next;
     advanceOwned = (reader) => reader.#advanceOwned();
     ownedPayload = (reader) => reader.#ownedPayload();
+    takeShortBinary = (reader, maxLength) => reader.#takeShortBinary(maxLength);
     pieceKey = (reader) =>
       reader.#rawPieces && reader.#length < reader.#payloadLength
         ? rotateKey(reader.#key, reader.#payloadOffset)

@@ -24,6 +24,7 @@ import {
   type InternalReadOptions,
   ownedPayload,
   pieceKey,
+  takeShortBinary,
 } from "../reader.ts";
 import {
   appendFrame,
@@ -464,6 +465,13 @@ export class Connection {
         if (this.#incoming.pending) {
           event = this.#incoming.resume();
         } else {
+          if (
+            this.#binary && this.#direct && !this.#inFrame &&
+            !this.#incoming.open
+          ) {
+            const data = takeShortBinary(reader, this.#maxMessageLength);
+            if (data !== undefined) return { type: "binary", data };
+          }
           if (!(this.#binary ? advanceOwned(reader) : reader.advance())) break;
           event = this.#readPiece();
         }
