@@ -33,6 +33,8 @@ const READ_TIME = 60_000;
 const CLOSE_TIME = 5_000;
 /** Milliseconds of silence after which the system asks whether the peer's machine is there. */
 const KEEP_ALIVE_TIME = 60_000;
+/** What is sent, in bytes or characters, before it is written: few writes, and yet early ones. */
+const BATCH = 128 * 1024;
 
 const peers = new Set<Peer>();
 
@@ -106,17 +108,23 @@ class Peer {
   }
 
   #answer(connection: Connection, events: Iterable<ConnectionEvent>): void {
+    let waiting = 0;
     for (const event of events) {
       if (event.type !== "text" && event.type !== "binary") continue;
       // After a Close of ours, messages arrive until the peer has answered it.
       if (connection.state === "open") connection.send(event.data);
+      waiting += event.data.length;
       if (event.type === "binary") recycle(event.data);
+      if (waiting < BATCH) continue;
+      // The peer can read this while the rest of a large chunk is worked off.
+      this.#flush(connection);
+      waiting = 0;
     }
     this.#flush(connection);
     if (connection.state === "closed") this.#finish();
   }
 
-  /** One write for all that is to be sent: this is what makes small messages fast. */
+  /** One write for many messages: this is what makes small ones fast. */
   #flush(connection: Connection): void {
     const output = connection.takeOutput();
     if (output.length === 0) return;
