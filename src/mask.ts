@@ -227,7 +227,7 @@ export function maskRangeInto(
 ): void {
   if (
     key === 0 && length >= MIN_SET_BYTES && length <= MAX_SET_BYTES &&
-    length === source.length && current.engine?.name !== "bun-ffi"
+    length === source.length && (V8 || current.engine?.name !== "bun-ffi")
   ) {
     target.set(source, targetStart);
   } else if (length < MIN_INTO_BYTES && length < current.minBytes) {

@@ -383,6 +383,7 @@ export let ownedPayload: (reader: FrameReader) => Uint8Array;
 /**
  * Under `rawPieces`: the payload of the next frame, if that is a whole Binary, short, and
  * found already; the cursor, which is half of what such a frame costs, stays as it was.
+ * For JavaScriptCore.
  */
 export let takeShortBinary: (
   reader: FrameReader,
@@ -1029,7 +1030,7 @@ export class FrameReader implements Iterable<Frame> {
 
   #takeShortBinary(maxLength: number): Uint8Array | undefined {
     const row = this.#row;
-    if (V8 || row === this.#rowEnd) return undefined;
+    if (row === this.#rowEnd) return undefined;
     const table = this.#table!;
     const head = table[row]!;
     const length = table[row + 2]!;

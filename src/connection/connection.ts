@@ -16,6 +16,7 @@ import {
   TEXT_OR_BYTES,
 } from "../check.ts";
 import { isValidCloseCode, readClosePayload } from "../close.ts";
+import { V8 } from "../engine.ts";
 import { FrameError, type FrameErrorCode } from "../errors.ts";
 import type { Role } from "../frame.ts";
 import {
@@ -466,7 +467,7 @@ export class Connection {
           event = this.#incoming.resume();
         } else {
           if (
-            this.#binary && this.#direct && !this.#inFrame &&
+            !V8 && this.#binary && this.#direct && !this.#inFrame &&
             !this.#incoming.open
           ) {
             const data = takeShortBinary(reader, this.#maxMessageLength);
