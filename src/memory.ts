@@ -272,8 +272,8 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Gives back memory that this module handed out, once nobody uses it any more: what comes
- * later then needs no fresh memory, which costs more than reading or writing the frames.
+ * Gives back memory that this module handed out, when nobody uses it any more, and only
+ * once: what comes later then needs no fresh memory, which costs more than reading or writing the frames.
  * For servers and load generators that move much data; nobody needs to call it. At most
  * 4 MiB are kept, in at most 32 blocks of at most 2 MiB, in each thread.
  *

@@ -1041,9 +1041,7 @@ export class FrameReader implements Iterable<Frame> {
     const memory = masked ? this.#maskedMemory : this.#plainMemory;
     const start = (masked ? this.#maskedStart : this.#plainStart) +
       table[row + 1]!;
-    if (length > 0 && memory[start + length - 1] === undefined) {
-      throw shortened();
-    }
+    if (length > 0 && memory[start + length - 1] === undefined) this.#lose();
     this.#row = row + SCAN_ROW_WORDS;
     const payload = issueShort(length);
     maskRangeInto(payload, 0, memory, start, length, 0);

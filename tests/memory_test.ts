@@ -11,7 +11,7 @@ import { Connection } from "@wsframe/wsframe/connection";
 import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { V8 } from "../src/engine.ts";
+import { V8 } from "../src/memory.ts";
 import { hex, randomBytes, seeded } from "./vectors.ts";
 
 /** From here on everything asks for memory that came back. */

@@ -16,9 +16,10 @@ import {
   TEXT_OR_BYTES,
 } from "../check.ts";
 import { isValidCloseCode, readClosePayload } from "../close.ts";
-import { V8 } from "../engine.ts";
+
 import { FrameError, type FrameErrorCode } from "../errors.ts";
 import type { Role } from "../frame.ts";
+import { V8 } from "../memory.ts";
 import {
   advanceOwned,
   FrameReader,
