@@ -273,9 +273,9 @@ export function issue(length: number): Uint8Array<ArrayBuffer> {
 
 /**
  * Gives back memory that this module handed out, when nobody uses it any more, and only
- * once: what comes later then needs no fresh memory, which costs more than reading or writing the frames.
- * For servers and load generators that move much data; nobody needs to call it. At most
- * 4 MiB are kept, in at most 32 blocks of at most 2 MiB, in each thread.
+ * once: what comes later then needs no fresh memory, which costs more than reading or
+ * writing the frames. For servers and load generators that move much data; nobody needs to
+ * call it. At most 4 MiB are kept, in at most 32 blocks of at most 2 MiB, in each thread.
  *
  * It takes what `take`, `takeOutput` and `writeFrame` returned, once it was written, and
  * payloads of frames of the iterator and data of a Connection's events, each just as it
