@@ -64,7 +64,8 @@ export async function program(runtime: Order["runtime"]): Promise<string[]> {
 /**
  * The library in `folder` as a runtime's users get it, as the path of its module:
  * the source, or for Node JavaScript, which the registry makes of it. Through
- * tsx's own translation Node 20 would run other code than theirs.
+ * tsx's own translation Node 20 would run other code than theirs. The programs of the echo
+ * bench go with it.
  */
 export async function libraryFor(
   runtime: Order["runtime"],
@@ -75,13 +76,10 @@ export async function libraryFor(
   const target = await Deno.makeTempDir({ dir: CACHE, prefix: "javascript-" });
   await strip(join(folder, "mod.ts"), join(target, "mod.mjs"));
   await stripAll(join(folder, "src"), join(target, "src"));
-  for (const program of ["examples", "benches"]) {
-    await Deno.mkdir(join(target, program));
-  }
-  for (const name of PROGRAMS) {
-    const source = join(folder, `${name}.ts`);
-    if (await exists(source)) await strip(source, join(target, `${name}.mjs`));
-  }
+  await stripAll(join(folder, "examples"), join(target, "examples"));
+  await Deno.mkdir(join(target, "benches"));
+  const peer = "benches/echo_peer";
+  await strip(join(folder, `${peer}.ts`), join(target, `${peer}.mjs`));
   return join(target, "mod.mjs");
 }
 
@@ -99,23 +97,6 @@ export async function bundleOf(folder: string): Promise<string> {
   }).output();
   if (success) return target;
   throw new Error(`bun build: ${new TextDecoder().decode(stderr)}`);
-}
-
-/** Programs of the echo bench, which Node too can only run as JavaScript. */
-const PROGRAMS = [
-  "examples/echo_server",
-  "examples/flood",
-  "examples/free",
-  "benches/echo_peer",
-];
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 async function stripAll(from: string, to: string): Promise<void> {
