@@ -427,7 +427,7 @@ class FrameIterator implements IterableIterator<Frame> {
  * Node's buffers do: keeping one keeps the block, and one is to be copied before its
  * buffer is transferred. Read on until there is nothing more, that is until `advance`
  * gives false or the iteration is done: a reader then holds no memory but that of an
- * incomplete frame, else up to 81 KiB.
+ * incomplete frame, else up to 81 KiB and what the last frame took that came in pieces.
  *
  * @example The iterator
  * ```ts
@@ -816,14 +816,14 @@ export class FrameReader implements Iterable<Frame> {
   }
 
   /**
-   * Where only an incomplete frame is left, takes it, so that the chunk is free once its
-   * frames were read.
+   * Where only an incomplete frame is left, or a fault, takes it, so that the chunk is free
+   * once its frames were read.
    */
   #keepRest(own: boolean): void {
-    if (
-      this.#partial || this.#at === this.#end ||
-      this.#headerOfWhole(this.#end - this.#at) !== 0
-    ) return;
+    if (this.#partial || this.#at === this.#end) return;
+    const headerLength = this.#headerOfWhole(this.#end - this.#at);
+    if (headerLength < 0) this.#fault = -headerLength;
+    if (headerLength !== 0) return;
     if (this.#memory === this.#assembly) {
       // What is under the cursor stands there; it is free when the next frame does.
       keep(this.#shown);
@@ -1239,7 +1239,10 @@ export class FrameReader implements Iterable<Frame> {
    * or in a fault. Goes on where it stopped the last time.
    */
   #unfinished(): number {
-    if (this.#chunk.byteLength < this.#end) throw shortened();
+    if (this.#fault !== 0) return -1;
+    if (this.#at < this.#end && this.#chunk.byteLength < this.#end) {
+      throw shortened();
+    }
     if (!this.#open) this.#look(this.#offset + this.#at, -1);
     else if (!this.#openComplete) this.#look(this.#openOffset, -1);
     else {

@@ -310,6 +310,25 @@ for (const { title, backend } of engines.filter(({ always }) => always)) {
           }
         }
       }
+      for (const limit of [1, 2, 3]) {
+        let asked = 0;
+        const changing = {
+          valueOf: () => asked++ < limit ? 1000 : 2 ** 27,
+        } as unknown as number;
+        for (
+          const run of [
+            () => backend.mask(bytes, 0, changing, KEY),
+            () => backend.maskInto(bytes, 0, bytes, 0, changing, KEY),
+          ]
+        ) {
+          asked = 0;
+          try {
+            run();
+          } catch (error) {
+            assert(error instanceof Error);
+          }
+        }
+      }
     });
 
     it("refuses what only poses as bytes", () => {

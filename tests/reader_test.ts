@@ -791,6 +791,43 @@ describe("FrameReader", () => {
     }
   });
 
+  itOnEachBackend("keeps a fault when the chunk is reused", () => {
+    for (const [length, cut] of [[20, 0], [20, 10], [20_000, 0], [20_000, 9]]) {
+      const frame = writeFrame(
+        { opcode: 2, payload: new Uint8Array(length) },
+        { role: "client" },
+      );
+      for (const cursor of [false, true]) {
+        const reader = new FrameReader();
+        const iterator = reader[Symbol.iterator]();
+        const read = () => cursor ? reader.advance() : !iterator.next().done;
+        reader.push(frame.slice(0, cut));
+        assertEquals(read(), false);
+        const chunk = concat([frame.subarray(cut), bytesOf("8300")]);
+        reader.push(chunk);
+        assert(read());
+        assertEquals(reader.bufferedBytes, 0);
+        structuredClone(chunk, { transfer: [chunk.buffer] });
+        assertEquals(reader.bufferedBytes, 0);
+        const error = assertThrows(read, FrameError, "opcode");
+        assertEquals(error.byteOffset, frame.length);
+      }
+    }
+  });
+
+  it("does not ask for a chunk of which everything was read", () => {
+    for (const length of [20, 20_000]) {
+      const chunk = writeFrame({ opcode: 2, payload: new Uint8Array(length) })
+        .slice();
+      const reader = new FrameReader().push(chunk);
+      assert(reader.advance());
+      structuredClone(chunk, { transfer: [chunk.buffer] });
+      assertEquals(reader.bufferedBytes, 0);
+      reader.end();
+      assertEquals(reader.advance(), false);
+    }
+  });
+
   it("gives the pieces that came before the end of the stream", () => {
     for (const whole of [0, 1]) {
       const frame = bytesOf("8203010203");

@@ -46,8 +46,8 @@ function open(ffi: BunFfi, path: string): Library {
 
 /**
  * By what JavaScriptCore compiles to a few instructions: a call of the getter takes as long
- * as the call of the library. No typed array can lie about its elements. A DataView that
- * was given elements could, but `byteLength` throws there.
+ * as the call of the library. No typed array can lie about its elements; only a DataView
+ * that was dressed up as one, with elements and a `byteLength` of its own, gets through.
  */
 function holds(bytes: Uint8Array, end: number): boolean {
   return end <= bytes.byteLength && ArrayBuffer.isView(bytes) &&

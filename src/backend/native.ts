@@ -306,14 +306,17 @@ export function nativeBackend(
     minBytes: minimum.mask,
 
     mask(bytes, start, length, key) {
-      if (!library.holds(bytes, start + length)) {
+      // What is no number may be another one each time it is asked.
+      if (
+        typeof length !== "number" || !library.holds(bytes, start + length)
+      ) {
         portable.mask(bytes, start, length, key);
       } else library.mask(bytes, start, length, key);
     },
 
     maskInto(target, targetStart, source, sourceStart, length, key) {
       if (
-        !(length >= minimum.maskInto &&
+        !(typeof length === "number" && length >= minimum.maskInto &&
           library.holds(target, targetStart + length) &&
           library.holds(source, sourceStart + length))
       ) {

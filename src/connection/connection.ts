@@ -16,7 +16,6 @@ import {
   TEXT_OR_BYTES,
 } from "../check.ts";
 import { isValidCloseCode, readClosePayload } from "../close.ts";
-
 import { FrameError, type FrameErrorCode } from "../errors.ts";
 import type { Role } from "../frame.ts";
 import { V8 } from "../memory.ts";
